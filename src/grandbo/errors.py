@@ -1,0 +1,244 @@
+"""
+Every error a caller can meet: a stable code, an HTTP status, a CLI exit code, and a sentence that names the way out.
+
+The class docstring is the default message. A message never holds a secret, a topic or a stored text: it is shown to
+callers and written to logs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+
+class GrandboError(Exception):
+    """Something went wrong inside Grandbo; the log on stderr has the details."""
+
+    code: ClassVar[str] = "internal_error"
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, message: str | None = None, **details: Any) -> None:
+        self.message = message or inspect.cleandoc(type(self).__doc__ or "")
+        self.details = details
+        super().__init__(self.message)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give ``{code, message, **details}``, the same at every door."""
+        return {"code": self.code, "message": self.message, **self.details}
+
+
+# -- the caller's input ------------------------------------------------------------------------------------------------
+
+
+class InvalidInput(GrandboError):
+    """The input does not fit; the message names the field and what is allowed there."""
+
+    code = "invalid_input"
+    http_status = 422
+    exit_code = 2
+
+
+class LimitExceeded(InvalidInput):
+    """A field is longer than its limit; shorten it, nothing is ever cut silently."""
+
+    code = "limit_exceeded"
+    http_status = 413
+
+
+class EvidenceMissing(InvalidInput):
+    """A finding needs at least one piece of evidence that is not itself memory: a link to a ticket, a log, a graph."""
+
+    code = "evidence_missing"
+
+
+class TopicTooShort(InvalidInput):
+    """The topic says too little; write a sentence: the symptom, the suspected mechanism, the component."""
+
+    code = "topic_too_short"
+
+
+class TopicIsSlug(InvalidInput):
+    """The topic is a bare name; write a sentence: the symptom, the suspected mechanism, the component."""
+
+    code = "topic_is_slug"
+
+
+class NotJSON(InvalidInput):
+    """The input is not valid JSON in UTF-8."""
+
+    code = "not_json"
+    http_status = 400
+
+
+# -- who is asking -----------------------------------------------------------------------------------------------------
+
+
+class Unauthenticated(GrandboError):
+    """The credential is missing, malformed, revoked or unknown; make one with `grandbo key create`."""
+
+    code = "unauthenticated"
+    http_status = 401
+    exit_code = 4
+
+
+class Forbidden(GrandboError):
+    """The credential does not carry a role that may do this."""
+
+    code = "forbidden"
+    http_status = 403
+    exit_code = 4
+
+
+# -- what is stored ----------------------------------------------------------------------------------------------------
+
+
+class NotFound(GrandboError):
+    """There is no such thing in this tenant, or it is not yours to see."""
+
+    code = "not_found"
+    http_status = 404
+    exit_code = 5
+
+
+class TenantUnknown(NotFound):
+    """There is no such tenant; `grandbo tenant list` names those that exist, `grandbo tenant create NAME` makes one."""
+
+    code = "tenant_unknown"
+
+
+class Conflict(GrandboError):
+    """What is stored no longer is what the request was decided on."""
+
+    code = "conflict"
+    http_status = 409
+    exit_code = 6
+
+
+class TenantExists(Conflict):
+    """A tenant of that name exists already."""
+
+    code = "tenant_exists"
+
+
+class CommandReused(Conflict):
+    """This command id was used before with other content; use a new id, or send the first content again."""
+
+    code = "command_reused"
+
+
+class RevisionStale(Conflict):
+    """The entry has moved on since the revision this was decided on; look at both and decide again."""
+
+    code = "revision_stale"
+    http_status = 412
+
+
+class IllegalTransition(Conflict):
+    """The entry's state does not allow this; the message says what it allows."""
+
+    code = "illegal_transition"
+
+
+# -- configuration -----------------------------------------------------------------------------------------------------
+
+
+class ConfigurationError(GrandboError):
+    """A setting is wrong; the message names it."""
+
+    code = "configuration_error"
+    http_status = 503
+    exit_code = 3
+
+
+class DatabaseUnsafe(ConfigurationError):
+    """The database login could bypass row-level security; connect as an ordinary role (see `grandbo doctor`)."""
+
+    code = "database_unsafe"
+
+
+class DatabaseBehind(ConfigurationError):
+    """The database schema is older than this Grandbo; run `grandbo migrate`."""
+
+    code = "database_behind"
+
+
+class DatabaseNewer(ConfigurationError):
+    """The database schema is newer than this Grandbo; upgrade Grandbo, it will not guess."""
+
+    code = "database_newer"
+
+
+# -- what is down ------------------------------------------------------------------------------------------------------
+
+
+class Unavailable(GrandboError):
+    """A part that is needed cannot be reached at the moment; try again."""
+
+    code = "unavailable"
+    http_status = 503
+    exit_code = 7
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database cannot be reached; nothing was stored, sending the same request again is safe."""
+
+    code = "database_unavailable"
+
+
+class TenantBusy(Unavailable):
+    """Another write held this tenant for too long; sending the same request again is safe."""
+
+    code = "tenant_busy"
+
+
+class EmbeddedServerError(Unavailable):
+    """The embedded PostgreSQL server did not start; the message has the end of its log."""
+
+    code = "embedded_server_failed"
+
+
+class EmbedderError(GrandboError):
+    """The embedding provider failed."""
+
+    code = "embedder_failed"
+    http_status = 503
+
+
+class EmbedderTransient(EmbedderError):
+    """The embedding provider is throttling, slow or down; the text stays in the backlog and is tried again."""
+
+    code = "embedder_transient"
+
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.retry_after = retry_after
+
+
+class EmbedderRefused(EmbedderError):
+    """The embedding provider will never accept this text, or gave a vector that cannot be one."""
+
+    code = "embedder_refused"
+
+
+class EmbedderMisconfigured(EmbedderError):
+    """The embedding provider refuses the credentials, the model or the endpoint."""
+
+    code = "embedder_misconfigured"
+    exit_code = 3
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+
+
+class LogDamaged(GrandboError):
+    """The log does not verify; nothing is projected from it until it is understood."""
+
+    code = "log_damaged"
+    exit_code = 1
+
+
+class EventUnreadable(LogDamaged):
+    """An event in the log cannot be read by this version; the message names its position and type."""
+
+    code = "event_unreadable"
