@@ -1,0 +1,153 @@
+"""
+Event bodies, one class per event type.
+
+A body is a fact in the past tense and it is fat: it carries all that its projection needs. Bodies are strict and
+frozen, forbid unknown fields, and hold no floats: a float does not survive every round trip, and the log's bytes are
+hashed. A change of meaning is a new `schema_version` with an upcaster; `tests/golden/events` keeps every version.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
+
+from grandbo.types import Kind, Precision, PrincipalType
+
+Text = Annotated[str, Field(strict=True)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+UtcTime = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$")]
+BasisPoints = Annotated[int, Field(strict=True, ge=0, le=10_000)]
+Count = Annotated[int, Field(strict=True, ge=1, le=2**53 - 1)]
+
+
+class Part(BaseModel):
+    """A value inside an event body."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EventBody(Part):
+    """What an event says. `EVENT_TYPE` and `SCHEMA_VERSION` are the stable names under which it is stored."""
+
+    EVENT_TYPE: ClassVar[str]
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    # What the command said, digested: tells a retry from a second use of its id. It leaves with the body.
+    command_digest: Digest | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Plain JSON values: str, int, bool, None, list, dict."""
+        return self.model_dump(mode="json")
+
+
+class Evidence(Part):
+    """Where a claim comes from."""
+
+    type: Text
+    uri: Text
+    label: Text
+
+
+class IncidentRef(Part):
+    """Which incident taught it: the tool that knows the incident, and the id it has there."""
+
+    source: Text
+    id: Text
+
+
+class EntryRecorded(EventBody):
+    """An entry came to be, with its whole first state."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_recorded"
+
+    revision: Literal[1]
+    kind: Kind
+    title: Text
+    summary: Text
+    body: Text
+    service: Text
+    tags: tuple[Text, ...]
+    visibility: Text
+    confidence_bp: BasisPoints
+    author_type: PrincipalType
+    evidence: tuple[Evidence, ...]
+    incident: IncidentRef | None
+    external_id: Text | None
+    claim_digest: Digest
+    text_digest: Digest
+    occurred_at: UtcTime | None
+    occurred_precision: Precision | None
+    ended_at: UtcTime | None
+    valid_from: UtcTime
+    expires_at: UtcTime
+    review_at: UtcTime
+
+
+class EntryCorroborated(EventBody):
+    """Another incident supports the entry."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_corroborated"
+
+    revision: Count
+    incident: IncidentRef
+    evidence: tuple[Evidence, ...]
+
+
+class EmbeddedWindow(Part):
+    """One window of the entry's text and its vector: little-endian float32, base64, `native_dimensions` numbers."""
+
+    window: Annotated[int, Field(strict=True, ge=0)]
+    start: Annotated[int, Field(strict=True, ge=0)]
+    end: Annotated[int, Field(strict=True, ge=0)]
+    vector: Text
+
+    @classmethod
+    def of(cls, window: int, start: int, end: int, vector: npt.NDArray[np.float32]) -> EmbeddedWindow:
+        """Encode a vector."""
+        encoded = base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode("ascii")
+        return cls(window=window, start=start, end=end, vector=encoded)
+
+    def decoded(self) -> npt.NDArray[np.float32]:
+        """The vector as it was, bit for bit."""
+        return np.frombuffer(base64.b64decode(self.vector), dtype="<f4")
+
+
+class EntryEmbedded(EventBody):
+    """The entry's text, identified by its digest, has vectors in the space that the stamp names."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_embedded"
+
+    stamp: Text
+    text_digest: Digest
+    native_dimensions: Annotated[int, Field(strict=True, ge=1, le=1024)]
+    windows: Annotated[tuple[EmbeddedWindow, ...], Field(min_length=1)]
+
+
+class Policy(Part):
+    """What a tenant decides for itself. Temporal: recall as of a moment uses the policy of that moment."""
+
+    tiers: tuple[Text, ...]
+    roles: dict[Text, tuple[Text, ...]]
+    default_visibility: Text
+    expiry_days: dict[Text, Count]
+    rrf_k: Count
+    candidates: Count
+    lexical_floor_bp: BasisPoints
+
+    @field_serializer("roles")
+    def _sorted_roles(self, roles: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
+        return {role: list(roles[role]) for role in sorted(roles)}
+
+
+class TenantCreated(EventBody):
+    """The tenant's log begins; its stream is the tenant itself."""
+
+    EVENT_TYPE: ClassVar[str] = "tenant_created"
+
+    name: Text
+    policy: Policy
+

@@ -1,0 +1,69 @@
+"""From the stored bytes of any version ever written to today's models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import ValidationError
+
+from grandbo.errors import EventUnreadable
+from grandbo.events.models import EntryCorroborated, EntryEmbedded, EntryRecorded, EventBody, TenantCreated
+
+Document = dict[str, Any]
+Upcaster = Callable[[Document], Document]
+
+EVENT_TYPES: dict[str, type[EventBody]] = {
+    model.EVENT_TYPE: model for model in (TenantCreated, EntryRecorded, EntryCorroborated, EntryEmbedded)
+}
+
+# One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+
+
+def check_upcasters() -> None:
+    """Fail at import when a version that was ever written cannot reach today's model."""
+    for event_type, model in EVENT_TYPES.items():
+        missing = [v for v in range(1, model.SCHEMA_VERSION) if (event_type, v) not in UPCASTERS]
+        if missing:
+            raise RuntimeError(f"{event_type}: no upcaster from version {missing[0]}")
+    unknown = [key for key in UPCASTERS if key[0] not in EVENT_TYPES or key[1] >= EVENT_TYPES[key[0]].SCHEMA_VERSION]
+    if unknown:
+        raise RuntimeError(f"upcaster {unknown[0]} leads nowhere")
+
+
+def upcast(event_type: str, schema_version: int, document: Document) -> Document:
+    """Bring a stored document to the current version of its type."""
+    for version in range(schema_version, EVENT_TYPES[event_type].SCHEMA_VERSION):
+        document = UPCASTERS[event_type, version](document)
+    return document
+
+
+def parse_body(event_type: str, schema_version: int, body: bytes, *, position: int) -> EventBody:
+    """
+    Read the stored bytes of an event.
+
+    Raises:
+        EventUnreadable: unknown type, a version of the future, or bytes that do not fit the model. Replay stops there;
+            it never skips.
+    """
+    model = EVENT_TYPES.get(event_type)
+    if model is None or schema_version > model.SCHEMA_VERSION:
+        raise EventUnreadable(
+            f"Position {position} holds {event_type} version {schema_version}, which this Grandbo does not know; "
+            "upgrade it.",
+            position=position,
+            event_type=event_type,
+        )
+    try:
+        return model.model_validate(upcast(event_type, schema_version, json.loads(body)))
+    except (ValidationError, ValueError, KeyError) as error:
+        raise EventUnreadable(
+            f"Position {position} holds a {event_type} that does not fit its model.",
+            position=position,
+            event_type=event_type,
+        ) from error
+
+
+check_upcasters()

@@ -1,0 +1,143 @@
+"""
+One command: look it up, decide, append, project. One transaction: lock the head, run the commands, commit.
+
+Twice: the second finds the first under its id and gives the same acknowledgement. At once: the second waits for the
+head lock, then is the case above. Half-way: nothing was committed, nothing happened. Late: it is decided on what is
+stored by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import rfc8785
+
+from grandbo.errors import CommandReused, GrandboError
+from grandbo.events.log import (
+    FIND_COMMAND,
+    LOCK_HEAD,
+    CommandContext,
+    Event,
+    Head,
+    RecordedEvent,
+    append_steps,
+    head_of,
+    recorded_event,
+    seal_events,
+    stream_versions,
+)
+from grandbo.projections.runner import steps_for
+from grandbo.storage.database import Database, Row, Step, Transaction
+from grandbo.types import Clock, utc_now
+
+Decide = Callable[[list[list[Row]], datetime], Sequence[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """
+    Something to be done to one tenant's memory.
+
+    Attributes:
+        reads: what the decision rests on; read under the head lock.
+        decide: from the rows of `reads` and the time to the events, or none; may raise, and then nothing happens.
+    """
+
+    context: CommandContext
+    reads: Sequence[Step]
+    decide: Decide
+
+    @property
+    def lookups(self) -> list[Step]:
+        """The statements that precede the decision."""
+        key = {"tenant_id": self.context.tenant_id, "command_id": self.context.command_id}
+        return [(FIND_COMMAND, key), *self.reads]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of a command: its events, new or found again; none where it had nothing to add."""
+
+    events: list[RecordedEvent]
+    replayed: bool
+
+
+def content_digest(document: Any) -> str:
+    """Identity of what a command says: a retry has the same, another use of its id has not. Hex."""
+    return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
+
+
+def run_command(database: Database, command: Command, *, clock: Clock = utc_now) -> Appended:
+    """
+    Run one command in a transaction of its own, in three round trips.
+
+    Raises:
+        CommandReused: its id was used before with other content.
+    """
+    tenant_id = command.context.tenant_id
+    with database.transaction("writer", tenant_id) as transaction:
+        locked, *found = transaction.batch([(LOCK_HEAD, {"tenant_id": tenant_id}), *command.lookups])
+        appended = _carry_out(transaction, command, head_of(locked), found, clock())
+        if appended.events and not appended.replayed:
+            transaction.batch(_steps(appended), commit=True)
+        return appended
+
+
+def run_commands(
+    database: Database, tenant_id: UUID, commands: Sequence[Command], *, clock: Clock = utc_now
+) -> list[Appended | GrandboError]:
+    """
+    Run several commands of one tenant in one transaction: one lock, one commit.
+
+    A command that is refused leaves the others alone; its error takes its place in the list.
+    """
+    outcomes: list[Appended | GrandboError] = []
+    with database.transaction("writer", tenant_id) as transaction:
+        head = head_of(transaction.execute(LOCK_HEAD, {"tenant_id": tenant_id}))
+        for command in commands:
+            found = transaction.batch(command.lookups)
+            try:
+                appended = _carry_out(transaction, command, head, found, clock())
+            except GrandboError as error:
+                outcomes.append(error)
+                continue
+            if appended.events and not appended.replayed:
+                transaction.batch(_steps(appended))
+                last = appended.events[-1]
+                head = Head(last.position, last.hash, last.header.recorded_at)
+            outcomes.append(appended)
+    return outcomes
+
+
+def _carry_out(
+    transaction: Transaction, command: Command, head: Head, found: list[list[Row]], now: datetime
+) -> Appended:
+    known, *reads = found
+    if known:
+        return Appended(_same_command(command.context, known), replayed=True)
+    # A decision must not see a clock that ran backwards: recorded_at never does.
+    now = max(now, head.recorded_at)
+    decided = command.decide(reads, now)
+    if not decided:
+        return Appended([], replayed=False)
+    grown = [event.stream_id for event in decided if not event.starts_stream]
+    versions = stream_versions(transaction, command.context.tenant_id, grown) if grown else {}
+    return Appended(seal_events(command.context, head, decided, versions, now), replayed=False)
+
+
+def _steps(appended: Appended) -> list[Step]:
+    return [*append_steps(appended.events), *steps_for(appended.events)]
+
+
+def _same_command(context: CommandContext, rows: Sequence[Row]) -> list[RecordedEvent]:
+    events = [recorded_event(row) for row in rows]
+    first = events[0].data
+    # A body that an erasure removed says nothing any more; the retry is answered and writes nothing.
+    if first is not None and first.command_digest != context.command_digest:
+        raise CommandReused
+    return events

@@ -1,0 +1,72 @@
+"""The tenant's policy: its defaults, and what a role lets a principal do and see. Default deny."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from grandbo.errors import Forbidden, InvalidInput
+from grandbo.events.models import Policy
+from grandbo.types import KINDS, Principal
+
+Act = Literal["record", "recall", "audit", "administer"]
+
+TIERS = ("team", "operations", "tech", "admin")
+ROLE_TIERS: dict[str, tuple[str, ...]] = {
+    "admin": TIERS,
+    "auditor": TIERS,
+    "reviewer": ("team", "operations", "tech"),
+    "investigator": ("team", "operations", "tech"),
+    "hook": ("team", "operations", "tech"),
+}
+# What a role may do is the product's; what it may see is the tenant's, in its policy.
+ROLE_ACTS: dict[str, frozenset[Act]] = {
+    "admin": frozenset({"record", "recall", "audit", "administer"}),
+    "auditor": frozenset({"recall", "audit"}),
+    "reviewer": frozenset({"record", "recall", "audit"}),
+    "investigator": frozenset({"recall"}),
+    "hook": frozenset({"record"}),
+}
+ROLES = tuple(ROLE_ACTS)
+
+DEFAULT_POLICY = Policy(
+    tiers=TIERS,
+    roles=ROLE_TIERS,
+    default_visibility="team",
+    expiry_days=dict.fromkeys(KINDS, 90),
+    rrf_k=60,
+    candidates=25,
+    lexical_floor_bp=1_500,
+)
+
+
+def require(principal: Principal, act: Act) -> None:
+    """Raise `Forbidden` unless one of the principal's roles may do this."""
+    if not any(act in ROLE_ACTS.get(role, frozenset()) for role in principal.roles):
+        may = ", ".join(role for role in ROLES if act in ROLE_ACTS[role])
+        raise Forbidden(f"To {act} needs one of the roles {may}.")
+
+
+def visible_tiers(policy: Policy, principal: Principal) -> tuple[str, ...]:
+    """Tiers that the principal's roles see, in the tenant's order; a role the policy does not know sees nothing."""
+    seen = {tier for role in principal.roles for tier in policy.roles.get(role, ())}
+    return tuple(tier for tier in policy.tiers if tier in seen)
+
+
+def check_visibility(policy: Policy, principal: Principal, wanted: str | None) -> str:
+    """The visibility to store: the tenant's default, or one of the writer's own tiers."""
+    visibility = policy.default_visibility if wanted is None else wanted
+    if visibility not in policy.tiers:
+        raise InvalidInput(f"visibility: must be one of {', '.join(policy.tiers)}.", field="visibility")
+    if visibility not in visible_tiers(policy, principal):
+        raise Forbidden(f"visibility: your roles do not see the tier {visibility}, so they may not write to it.")
+    return visibility
+
+
+def check_roles(roles: tuple[str, ...]) -> frozenset[str]:
+    """Refuse a role that does not exist; a key with a mistyped role would silently see nothing."""
+    for role in roles:
+        if role not in ROLES:
+            raise InvalidInput(f"role: must be one of {', '.join(ROLES)}.", field="role")
+    if not roles:
+        raise InvalidInput(f"role: give at least one of {', '.join(ROLES)}.", field="role")
+    return frozenset(roles)

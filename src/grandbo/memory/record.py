@@ -1,0 +1,187 @@
+"""`record_finding`: one finding in, one acknowledgement out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from grandbo.errors import GrandboError
+from grandbo.events.log import CommandContext, Event, RecordedEvent
+from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy
+from grandbo.memory.commands import Appended, Command, content_digest, run_command, run_commands
+from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_record_finding
+from grandbo.memory.finding import Finding
+from grandbo.memory.policy import check_visibility, require
+from grandbo.storage.database import Database, Row
+from grandbo.storage.tables import entries, events
+from grandbo.storage.tenancy import of_tenant
+from grandbo.types import Acknowledgement, Clock, Principal, derived_id, new_id, utc_now
+
+# Oldest first: the first entry that made a claim is the one that others corroborate.
+_SAME_CLAIM = (
+    sa.select(
+        entries.c.entry_id,
+        entries.c.revision,
+        entries.c.position,
+        entries.c.incident_source,
+        entries.c.incident_id,
+        entries.c.supported_by,
+        events.c.hash,
+    )
+    .join(events, sa.and_(events.c.tenant_id == entries.c.tenant_id, events.c.position == entries.c.position))
+    .where(
+        of_tenant(entries),
+        of_tenant(events),
+        entries.c.claim_digest == sa.bindparam("claim_digest", type_=sa.LargeBinary),
+        entries.c.status == "published",
+    )
+    .order_by(entries.c.recorded_at, entries.c.entry_id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An acknowledgement, and whether the command had been carried out before."""
+
+    acknowledgement: Acknowledgement
+    replayed: bool
+
+
+def finding_command_id(finding: Finding) -> UUID:
+    """
+    The command id of a finding: derived from source, incident and finding where it names its incident, so that a retry
+    is a no-op by nature; new otherwise.
+    """
+    if finding.incident is None:
+        return new_id()
+    what = finding.external_id or claim_digest(finding, finding.visibility or "")
+    return derived_id("finding", finding.incident.source, finding.incident.id, what)
+
+
+def record_finding(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    finding: Finding,
+    *,
+    command_id: UUID | None = None,
+    clock: Clock = utc_now,
+) -> Recorded:
+    """
+    Record a finding, durably, before this returns.
+
+    Raises:
+        Forbidden: the principal may not record, or not at this visibility.
+        CommandReused: the command id was used with other content.
+    """
+    command, decision = _command(tenant_id, principal, policy, finding, command_id)
+    appended = run_command(database, command, clock=clock)
+    return Recorded(decision.acknowledge(appended), appended.replayed)
+
+
+def record_findings(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    findings: Sequence[Finding],
+    *,
+    clock: Clock = utc_now,
+) -> list[Recorded | GrandboError]:
+    """Record several findings in one transaction; each is acknowledged or refused by itself."""
+    outcomes: list[Recorded | GrandboError] = []
+    made: list[tuple[int, Command, _Decision]] = []
+    for finding in findings:
+        try:
+            command, decision = _command(tenant_id, principal, policy, finding, None)
+        except GrandboError as error:
+            outcomes.append(error)
+            continue
+        made.append((len(outcomes), command, decision))
+        outcomes.append(GrandboError("not carried out"))
+    appended = run_commands(database, tenant_id, [command for _, command, _ in made], clock=clock)
+    for (place, _, decision), outcome in zip(made, appended, strict=True):
+        outcomes[place] = (
+            outcome
+            if isinstance(outcome, GrandboError)
+            else Recorded(decision.acknowledge(outcome), outcome.replayed)
+        )
+    return outcomes
+
+
+def _command(
+    tenant_id: UUID, principal: Principal, policy: Policy, finding: Finding, command_id: UUID | None
+) -> tuple[Command, _Decision]:
+    require(principal, "record")
+    visibility = check_visibility(policy, principal, finding.visibility)
+    context = CommandContext(
+        tenant_id=tenant_id,
+        principal=principal,
+        command_id=command_id or finding_command_id(finding),
+        command_digest=content_digest(finding.model_dump(mode="json")),
+    )
+    claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(finding, visibility))}
+    decision = _Decision(finding, policy, visibility, principal)
+    return Command(context, [(_SAME_CLAIM, claim)], decision), decision
+
+
+class _Decision:
+    """Remembers what the decision was made on, for the acknowledgement of a finding that adds nothing."""
+
+    def __init__(self, finding: Finding, policy: Policy, visibility: str, principal: Principal) -> None:
+        self._finding = finding
+        self._policy = policy
+        self._visibility = visibility
+        self._principal = principal
+        self._known: Row | None = None
+
+    def __call__(self, found: list[list[Row]], now: datetime) -> Sequence[Event]:
+        decided = decide_record_finding(
+            self._finding,
+            [_same_claim(row) for row in found[0]],
+            policy=self._policy,
+            visibility=self._visibility,
+            author_type=self._principal.type,
+            new_entry_id=new_id(),
+            now=now,
+        )
+        if isinstance(decided, AlreadyKnown):
+            self._known = next(row for row in found[0] if row["entry_id"] == decided.entry_id)
+            return []
+        return [decided]
+
+    def acknowledge(self, appended: Appended) -> Acknowledgement:
+        if appended.events:
+            return _acknowledgement(appended.events[0])
+        assert self._known is not None
+        return Acknowledgement(
+            self._known["entry_id"],
+            self._known["revision"],
+            self._known["position"],
+            self._known["hash"].hex(),
+            created=False,
+        )
+
+
+def _acknowledgement(event: RecordedEvent) -> Acknowledgement:
+    data = event.data
+    revision = data.revision if isinstance(data, EntryRecorded | EntryCorroborated) else 0
+    return Acknowledgement(
+        event.header.stream_id,
+        revision,
+        event.position,
+        event.hash.hex(),
+        created=event.header.event_type == EntryRecorded.EVENT_TYPE,
+    )
+
+
+def _same_claim(row: Row) -> SameClaim:
+    incidents = {(item["source"], item["id"]) for item in row["supported_by"]}
+    if row["incident_source"] is not None:
+        incidents.add((row["incident_source"], row["incident_id"]))
+    return SameClaim(row["entry_id"], row["revision"], frozenset(incidents))

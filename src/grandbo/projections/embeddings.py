@@ -1,0 +1,91 @@
+"""
+Vectors: the semantic signal. Each row carries the scope of its entry, so that a scan needs no join.
+
+A vector belongs to a text, named by its digest. The statement takes it only while the entry still has that text: a
+vector that comes late, for a text that was replaced, lands nowhere, live and in every replay alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from grandbo.events.log import RecordedEvent
+from grandbo.events.models import EmbeddedWindow, EntryEmbedded
+from grandbo.storage.database import Step
+from grandbo.storage.tables import DIMENSIONS, Vector, embeddings, entries
+from grandbo.storage.tenancy import of_tenant
+
+_ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
+_STAMP = sa.bindparam("stamp", type_=sa.Text)
+_POSITION = sa.bindparam("at_position", type_=sa.BigInteger)
+_SCOPE = ("status", "visibility", "kind", "service", "valid_from", "expires_at")
+
+_has_this_text = sa.and_(
+    of_tenant(entries),
+    entries.c.entry_id == _ENTRY,
+    entries.c.text_digest == sa.bindparam("text_digest", type_=sa.LargeBinary),
+)
+
+_CLOSE = (
+    sa.update(embeddings)
+    .where(
+        of_tenant(embeddings),
+        embeddings.c.stamp == _STAMP,
+        embeddings.c.entry_id == _ENTRY,
+        embeddings.c.to_position.is_(None),
+        sa.exists(sa.select(sa.literal_column("1")).select_from(entries).where(_has_this_text)),
+    )
+    .values(to_position=_POSITION)
+)
+
+_INSERT = sa.insert(embeddings).from_select(
+    [
+        "tenant_id",
+        "stamp",
+        "entry_id",
+        "window_no",
+        "from_position",
+        "text_digest",
+        "window_start",
+        "window_end",
+        *_SCOPE,
+        "vector",
+    ],
+    sa.select(
+        entries.c.tenant_id,
+        _STAMP,
+        entries.c.entry_id,
+        sa.bindparam("window_no", type_=sa.Integer),
+        _POSITION,
+        entries.c.text_digest,
+        sa.bindparam("window_start", type_=sa.Integer),
+        sa.bindparam("window_end", type_=sa.Integer),
+        *(entries.c[name] for name in _SCOPE),
+        sa.bindparam("vector", type_=Vector()),
+    ).where(_has_this_text),
+)
+
+
+def project(event: RecordedEvent) -> list[Step]:
+    """Replace the vectors of one text in one space."""
+    if not isinstance(event.data, EntryEmbedded):
+        return []
+    key: dict[str, Any] = {
+        "tenant_id": event.header.tenant_id,
+        "entry_id": event.header.stream_id,
+        "stamp": event.data.stamp,
+        "text_digest": bytes.fromhex(event.data.text_digest),
+        "at_position": event.position,
+    }
+    return [(_CLOSE, key), *((_INSERT, {**key, **_window(window)}) for window in event.data.windows)]
+
+
+def _window(window: EmbeddedWindow) -> dict[str, Any]:
+    native = window.decoded()
+    # Zeros behind a shorter vector leave every cosine and every rank exactly as they were.
+    vector = np.zeros(DIMENSIONS, dtype=np.float32)
+    vector[: native.size] = native
+    return {"window_no": window.window, "window_start": window.start, "window_end": window.end, "vector": vector}

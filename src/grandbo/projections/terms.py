@@ -1,0 +1,79 @@
+"""
+Postings: which terms an entry has, and how much each weighs in it. The lexical signal.
+
+A weight is the term-frequency part of BM25, in thousandths, as an integer: sums of integers do not depend on the
+order in which the server adds them, so a ranking can be given again exactly. Rarity is counted at recall, within the
+caller's scope: what he may not see must not move what he sees.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from grandbo.events.log import RecordedEvent
+from grandbo.events.models import EntryRecorded
+from grandbo.storage.database import Step
+from grandbo.storage.tables import terms
+from grandbo.storage.tenancy import TENANT
+from grandbo.text import term_counts
+
+K1 = 1.2
+B = 0.75
+# A constant, not the corpus' mean: a mean would make one entry's weights depend on all the others.
+TYPICAL_LENGTH = 250
+FIELD_WEIGHTS = {"title": 3, "tags": 3, "service": 2, "summary": 2, "body": 1}
+
+_posting = sa.func.unnest(
+    sa.bindparam("terms", type_=pg.ARRAY(sa.Text)), sa.bindparam("weights", type_=pg.ARRAY(sa.Integer))
+).table_valued(sa.column("term", sa.Text), sa.column("weight", sa.Integer), name="posting").render_derived()
+
+_INSERT = sa.insert(terms).from_select(
+    ["tenant_id", "entry_id", "term", "from_position", "weight", "visibility"],
+    sa.select(
+        TENANT,
+        sa.bindparam("entry_id", type_=sa.Uuid),
+        _posting.c.term,
+        sa.bindparam("from_position", type_=sa.BigInteger),
+        _posting.c.weight,
+        sa.bindparam("visibility", type_=sa.Text),
+    ),
+)
+
+
+def project(event: RecordedEvent) -> list[Step]:
+    """Open the postings of a new text."""
+    if not isinstance(event.data, EntryRecorded):
+        return []
+    weights = term_weights(event.data)
+    params = {
+        "tenant_id": event.header.tenant_id,
+        "entry_id": event.header.stream_id,
+        "from_position": event.position,
+        "visibility": event.data.visibility,
+        "terms": list(weights),
+        "weights": list(weights.values()),
+    }
+    return [(_INSERT, params)]
+
+
+def term_weights(entry: EntryRecorded) -> dict[str, int]:
+    """Weight of each term, in thousandths, terms in order."""
+    frequency: Counter[str] = Counter()
+    length = 0
+    fields = {
+        "title": entry.title,
+        "tags": " ".join(entry.tags),
+        "service": entry.service,
+        "summary": entry.summary,
+        "body": entry.body,
+    }
+    for name, text in fields.items():
+        counts = term_counts(text)
+        length += counts.total()
+        for term, count in counts.items():
+            frequency[term] += count * FIELD_WEIGHTS[name]
+    damping = K1 * (1 - B + B * length / TYPICAL_LENGTH)
+    return {term: round(1000 * tf * (K1 + 1) / (tf + damping)) for term, tf in sorted(frequency.items())}

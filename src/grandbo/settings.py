@@ -1,0 +1,79 @@
+"""Settings: every `GRANDBO_*` variable, its type, its default, and what it is for. `docs/settings.md` is held to this."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from grandbo.errors import ConfigurationError
+
+EmbedderName = Literal["local", "bedrock", "openai", "none"]
+
+
+def default_home() -> Path:
+    """
+    Where the embedded database and keys live unless `GRANDBO_HOME` says otherwise.
+
+    As root it is a folder under /var/lib: the server runs as an unprivileged account, which cannot reach root's home.
+    """
+    if os.geteuid() == 0:
+        return Path("/var/lib/grandbo")
+    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data_home) / "grandbo"
+
+
+class Settings(BaseSettings):
+    """Read from the environment; nothing here comes from a request."""
+
+    model_config = SettingsConfigDict(env_prefix="GRANDBO_", extra="ignore", frozen=True)
+
+    home: Path = Field(default_factory=default_home, description="Embedded database, keys, erasure list.")
+    database_url: SecretStr | None = Field(
+        default=None, description="Your own PostgreSQL 15+ with pgvector 0.8+. Unset: Grandbo starts its own server."
+    )
+    admin_database_url: SecretStr | None = Field(
+        default=None,
+        description="A login that may create roles and extensions; only `grandbo migrate` and `grandbo up` use it.",
+    )
+    tenant: str | None = Field(default=None, description="Tenant name or id used when `--tenant` is not given.")
+
+    pool_size: int = Field(default=8, ge=1, le=200, description="Database connections at most, per process.")
+    pool_timeout: float = Field(default=10.0, gt=0, le=300, description="Seconds to wait for a free connection.")
+    lock_timeout_ms: int = Field(default=5_000, ge=10, le=60_000, description="Longest wait for a tenant's head lock.")
+
+    embedder: EmbedderName = Field(default="local", description="`local`, `bedrock`, `openai` or `none` (words only).")
+    embedder_model: str | None = Field(
+        default=None, description="Model name for `bedrock` and `openai`; for `local` a folder with another model.onnx."
+    )
+    embedder_model_sha256: str | None = Field(
+        default=None, description="SHA-256 that the local model file must have, when `GRANDBO_EMBEDDER_MODEL` names one."
+    )
+    embedder_url: str | None = Field(default=None, description="Base URL of an OpenAI-compatible or Bedrock endpoint.")
+    embedder_api_key: SecretStr | None = Field(default=None, description="Bearer token for `openai`.")
+    embedder_region: str | None = Field(default=None, description="AWS region for `bedrock`.")
+    embedder_cutoff_bp: int | None = Field(
+        default=None, ge=1, le=20_000, description="Largest cosine distance of a match, in basis points."
+    )
+    embedder_timeout: float = Field(default=5.0, gt=0, le=120, description="Seconds to wait for the provider.")
+    embedder_threads: int = Field(default=1, ge=1, le=16, description="Threads of the local model.")
+
+    http_host: str = Field(default="127.0.0.1", description="Address that `grandbo up` listens on.")
+    http_port: int = Field(default=8420, ge=0, le=65_535, description="Port that `grandbo up` listens on; 0 picks one.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
+
+    @classmethod
+    def load(cls, **overrides: object) -> Settings:
+        """Read the environment; a wrong value is a `ConfigurationError` that names the variable, never its value."""
+        given = {name: value for name, value in overrides.items() if value is not None}
+        try:
+            return cls(**given)  # type: ignore[arg-type]  # validated right here
+        except ValidationError as error:
+            problems = "; ".join(
+                f"GRANDBO_{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+                for item in error.errors(include_input=False, include_url=False, include_context=False)
+            )
+            raise ConfigurationError(f"Settings are wrong: {problems}") from None

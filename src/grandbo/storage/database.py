@@ -1,0 +1,244 @@
+"""
+The pool and the transaction: every statement of Grandbo runs through `Transaction`.
+
+A transaction begins with one round trip that assumes a role of one purpose and binds the tenant with SET LOCAL. Both
+end with the transaction, so a pooled connection carries nothing over, also behind PgBouncer in transaction mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import Connection, errors
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from grandbo.errors import (
+    CommandReused,
+    Conflict,
+    DatabaseBehind,
+    DatabaseUnavailable,
+    GrandboError,
+    TenantBusy,
+    TenantExists,
+    Unavailable,
+)
+from grandbo.storage.compiling import Executable, compile_statement
+from grandbo.storage.tables import SCHEMA
+from grandbo.types import utc_text
+
+Role = Literal["writer", "reader", "projector", "auditor"]
+Row = DictRow
+Step = tuple[Executable, Mapping[str, Any]]
+
+# A tier or a status is printed into SET LOCAL, which takes no bind parameters; the grammar leaves nothing to quote.
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
+
+_STATEMENT_TIMEOUT_MS: dict[Role, int] = {"reader": 2_000, "writer": 5_000, "auditor": 0, "projector": 0}
+
+_CONSTRAINT_ERRORS: dict[str, type[GrandboError]] = {
+    "org_memory_events_command_key": CommandReused,
+    "org_memory_events_stream_key": Conflict,
+    "org_memory_tenants_key": TenantExists,
+}
+
+
+class Transaction:
+    """One open transaction, bound to one tenant and one role."""
+
+    def __init__(self, conn: Connection[Row], schema: str = SCHEMA) -> None:
+        self._conn = conn
+        self._schema = schema
+        self.is_open = True
+
+    def execute(self, statement: Executable, params: Mapping[str, Any] | None = None) -> list[Row]:
+        """Run one statement; give its rows."""
+        cursor = self._send(statement, params or {})
+        return cursor.fetchall() if cursor.description else []
+
+    def batch(self, steps: Sequence[Step], *, commit: bool = False) -> list[list[Row]]:
+        """Run several statements in one round trip, in order; with `commit` the COMMIT travels along."""
+        with self._conn.pipeline():
+            cursors = [self._send(statement, params) for statement, params in steps]
+            if commit:
+                self._conn.execute("COMMIT")
+        if commit:
+            self.is_open = False
+        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+    def read_as(self, tiers: Sequence[str], statuses: Sequence[str], instant: datetime) -> None:
+        """Go on as the reader, who sees these tiers and statuses and what is valid at the instant."""
+        self._conn.execute(
+            f"SET LOCAL ROLE grandbo_reader; SET LOCAL grandbo.tiers = '{_array(tiers)}'; "
+            f"SET LOCAL grandbo.statuses = '{_array(statuses)}'; SET LOCAL grandbo.valid_at = '{utc_text(instant)}'; "
+            f"SET LOCAL statement_timeout = {_STATEMENT_TIMEOUT_MS['reader']}",
+            prepare=False,
+        )
+
+    def assume(self, role: Role) -> None:
+        """Go on as another role of the same tenant."""
+        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # type: ignore[call-overload]  # role is one of four names
+
+    def fix_output(self) -> None:
+        """Make the text form of a row the same on every server and for every login: digests are taken of it."""
+        self._conn.execute(
+            "SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL bytea_output = 'hex'; "
+            "SET LOCAL extra_float_digits = 1",
+            prepare=False,
+        )
+
+    def rollback(self) -> None:
+        """Undo everything and end the transaction."""
+        self._conn.execute("ROLLBACK")
+        self.is_open = False
+
+    def at_schema(self, schema: str) -> Transaction:
+        """The same transaction, with the tables of another schema."""
+        return Transaction(self._conn, schema)
+
+    def stream(self, statement: Executable, params: Mapping[str, Any], *, size: int = 1_000) -> Iterator[Row]:
+        """Read a long result through a server-side cursor, `size` rows at a time."""
+        compiled = compile_statement(statement, self._schema)
+        with self._conn.cursor(name="grandbo_stream") as cursor:
+            cursor.itersize = size
+            cursor.execute(compiled.sql, compiled.bind(params))
+            yield from cursor
+
+    def _send(self, statement: Executable, params: Mapping[str, Any]) -> psycopg.Cursor[Row]:
+        compiled = compile_statement(statement, self._schema)
+        return self._conn.execute(compiled.sql, compiled.bind(params))
+
+
+class Database:
+    """A pool on one database, through one login that may assume the app roles and nothing else."""
+
+    def __init__(self, conninfo: str, *, pool_size: int = 8, pool_timeout: float = 10.0, lock_timeout_ms: int = 5_000):
+        self._lock_timeout_ms = lock_timeout_ms
+        self._pool_timeout = pool_timeout
+        self._attempts = pool_size + 1
+        self.pool: ConnectionPool[Connection[Row]] = ConnectionPool(
+            conninfo,
+            kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "grandbo"},
+            min_size=1,
+            max_size=pool_size,
+            timeout=pool_timeout,
+            reconnect_timeout=pool_timeout,
+            configure=_configure,
+            open=False,
+            name="grandbo",
+        )
+
+    def open(self) -> None:
+        """Start the pool; the first connection is made in the background."""
+        self.pool.open()
+
+    def close(self) -> None:
+        """Close all connections; running transactions are rolled back by the server."""
+        self.pool.close(timeout=5)
+
+    @contextlib.contextmanager
+    def transaction(
+        self, role: Role, tenant_id: UUID | None, *, read_only: bool = False, snapshot: bool = False
+    ) -> Iterator[Transaction]:
+        """
+        Open a transaction as `role`, bound to the tenant; commit at the end, roll back on any error.
+
+        Args:
+            tenant_id: None only for the list of tenants, the one table that belongs to no tenant.
+            snapshot: REPEATABLE READ, so that several statements see one moment.
+
+        Raises:
+            DatabaseUnavailable: no server, or it went away; nothing was stored unless the error came at COMMIT, and
+                repeating the same command is safe in both cases.
+            TenantBusy: the head lock was not free in time.
+        """
+        begin = self._begin(role, tenant_id, read_only, snapshot)
+        with _translated_errors():
+            conn = self._checkout(begin)
+            try:
+                transaction = Transaction(conn)
+                try:
+                    yield transaction
+                except BaseException:
+                    if transaction.is_open and not conn.closed:
+                        conn.execute("ROLLBACK")
+                    raise
+                if transaction.is_open:
+                    conn.execute("COMMIT")
+            finally:
+                self.pool.putconn(conn)
+
+    def _checkout(self, begin: str) -> Connection[Row]:
+        """Take a connection that works: after a restart of the server each pooled one fails once, at its first use."""
+        failure: psycopg.Error | None = None
+        for _ in range(self._attempts):
+            conn = self.pool.getconn(self._pool_timeout)
+            try:
+                conn.execute(begin, prepare=False)  # type: ignore[call-overload]  # built from checked parts only
+            except psycopg.OperationalError as error:
+                failure = error
+                conn.close()
+                self.pool.putconn(conn)
+            except BaseException:
+                conn.close()
+                self.pool.putconn(conn)
+                raise
+            else:
+                return conn
+        assert failure is not None
+        raise failure
+
+    def _begin(self, role: Role, tenant_id: UUID | None, read_only: bool, snapshot: bool) -> str:
+        parts = [
+            "BEGIN" + (" ISOLATION LEVEL REPEATABLE READ" if snapshot else "") + (" READ ONLY" if read_only else ""),
+            f"SET LOCAL ROLE grandbo_{role}",
+            f"SET LOCAL statement_timeout = {_STATEMENT_TIMEOUT_MS[role]}",
+        ]
+        if not read_only:
+            parts.append(f"SET LOCAL lock_timeout = {self._lock_timeout_ms}")
+        if tenant_id is not None:
+            # Parsed and printed back: what stands between the quotes can only be a UUID.
+            parts.append(f"SET LOCAL grandbo.tenant_id = '{UUID(str(tenant_id))}'")
+        return "; ".join(parts)
+
+
+def _configure(conn: Connection[Row]) -> None:
+    try:
+        register_vector(conn)
+    except psycopg.ProgrammingError as error:
+        raise DatabaseBehind("The database has no vector type in reach; run `grandbo migrate`.") from error
+
+
+def _array(names: Sequence[str]) -> str:
+    for name in names:
+        if not name or not _NAME_CHARACTERS.issuperset(name):
+            raise ValueError(f"not a tier or status name: {name!r}")
+    return "{" + ",".join(names) + "}"
+
+
+@contextlib.contextmanager
+def _translated_errors() -> Iterator[None]:
+    """Wrap the driver's errors once, here; constraint violations are told apart by the constraint's name."""
+    try:
+        yield
+    except errors.UniqueViolation as error:
+        known = _CONSTRAINT_ERRORS.get(error.diag.constraint_name or "")
+        if known is None:
+            raise
+        raise known() from error
+    except errors.LockNotAvailable as error:
+        raise TenantBusy from error
+    except errors.QueryCanceled as error:
+        raise Unavailable("The database took too long over this; try again, or ask for less.") from error
+    except (PoolTimeout, PoolClosed) as error:
+        raise Unavailable("No database connection became free in time; try again.") from error
+    except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
+        raise DatabaseBehind from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise DatabaseUnavailable from error

@@ -1,0 +1,245 @@
+"""
+The tables, as statements see them. The DDL itself is written by hand in `migrations/`; a test holds the two together.
+
+Entry state is one list of columns, used by the current rows and by the revisions, so that a revision is a full
+snapshot by construction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+SCHEMA = "grandbo"
+SCRATCH_SCHEMA = "grandbo_scratch"
+DIMENSIONS = 1024
+
+
+class Vector(sa.types.UserDefinedType[Any]):
+    """pgvector's `vector(1024)`. Values are float32 arrays; the driver's adapter sends them in binary."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return f"vector({DIMENSIONS})"
+
+
+metadata = sa.MetaData(schema=SCHEMA)
+
+_Time = sa.DateTime(timezone=True)
+_Texts = pg.ARRAY(sa.Text)
+
+
+def _tenant() -> sa.Column[Any]:
+    return sa.Column("tenant_id", sa.Uuid, primary_key=True)
+
+
+tenants = sa.Table("org_memory_tenants", metadata, sa.Column("tenant_id", sa.Uuid, primary_key=True))
+
+heads = sa.Table(
+    "org_memory_heads",
+    metadata,
+    _tenant(),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False),
+    sa.Column("recorded_at", _Time, nullable=False),
+    sa.Column("at_position", sa.BigInteger, sa.Computed("nullif(position, 0)", persisted=True)),
+)
+
+events = sa.Table(
+    "org_memory_events",
+    metadata,
+    _tenant(),
+    sa.Column("position", sa.BigInteger, primary_key=True),
+    sa.Column("event_id", sa.Uuid, nullable=False),
+    sa.Column("stream_id", sa.Uuid, nullable=False),
+    sa.Column("stream_version", sa.Integer, nullable=False),
+    sa.Column("event_type", sa.Text, nullable=False),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("subject_id", sa.Uuid),
+    sa.Column("command_id", sa.Uuid, nullable=False),
+    sa.Column("command_index", sa.Integer, nullable=False),
+    sa.Column("correlation_id", sa.Uuid),
+    sa.Column("causation_id", sa.Uuid),
+    sa.Column("occurred_at", _Time, nullable=False),
+    sa.Column("recorded_at", _Time, nullable=False),
+    sa.Column("envelope", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary),
+    sa.Column("salt", sa.LargeBinary),
+    sa.Column("prev_position", sa.BigInteger, sa.Computed("nullif(position - 1, 0)", persisted=True)),
+    sa.Column("prev_hash", sa.LargeBinary, nullable=False),
+    sa.Column("hash", sa.LargeBinary, nullable=False),
+)
+
+
+def _state() -> list[sa.Column[Any]]:
+    """What an entry is at one revision."""
+    return [
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("title", sa.Text, nullable=False),
+        sa.Column("summary", sa.Text, nullable=False),
+        sa.Column("body", sa.Text, nullable=False),
+        sa.Column("service", sa.Text, nullable=False),
+        sa.Column("tags", _Texts, nullable=False),
+        sa.Column("visibility", sa.Text, nullable=False),
+        sa.Column("confidence_bp", sa.Integer, nullable=False),
+        sa.Column("author_type", sa.Text, nullable=False),
+        sa.Column("evidence", pg.JSONB, nullable=False),
+        sa.Column("incident_source", sa.Text),
+        sa.Column("incident_id", sa.Text),
+        sa.Column("external_id", sa.Text),
+        sa.Column("claim_digest", sa.LargeBinary, nullable=False),
+        sa.Column("text_digest", sa.LargeBinary, nullable=False),
+        sa.Column("occurred_at", _Time),
+        sa.Column("occurred_precision", sa.Text),
+        sa.Column("ended_at", _Time),
+        sa.Column("valid_from", _Time, nullable=False),
+        sa.Column("expires_at", _Time, nullable=False),
+        sa.Column("verified_at", _Time),
+        sa.Column("review_at", _Time, nullable=False),
+        sa.Column("disputed", sa.Boolean, nullable=False),
+        sa.Column("supported_by", pg.JSONB, nullable=False),
+        sa.Column("recorded_at", _Time, nullable=False),
+        sa.Column("changed_at", _Time, nullable=False),
+    ]
+
+
+STATE_COLUMNS: tuple[str, ...] = tuple(column.name for column in _state())
+
+entries = sa.Table(
+    "org_memory_entries",
+    metadata,
+    _tenant(),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    *_state(),
+)
+
+revisions = sa.Table(
+    "org_memory_revisions",
+    metadata,
+    _tenant(),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("revision", sa.Integer, primary_key=True),
+    sa.Column("from_position", sa.BigInteger, nullable=False),
+    sa.Column("to_position", sa.BigInteger),
+    sa.Column("event_type", sa.Text, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    *_state(),
+)
+
+terms = sa.Table(
+    "org_memory_terms",
+    metadata,
+    _tenant(),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("term", sa.Text, primary_key=True),
+    sa.Column("from_position", sa.BigInteger, primary_key=True),
+    sa.Column("to_position", sa.BigInteger),
+    sa.Column("weight", sa.Integer, nullable=False),
+    sa.Column("visibility", sa.Text, nullable=False),
+)
+
+embeddings = sa.Table(
+    "org_memory_embeddings",
+    metadata,
+    _tenant(),
+    sa.Column("stamp", sa.Text, primary_key=True),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("window_no", sa.Integer, primary_key=True),
+    sa.Column("from_position", sa.BigInteger, primary_key=True),
+    sa.Column("to_position", sa.BigInteger),
+    sa.Column("text_digest", sa.LargeBinary, nullable=False),
+    sa.Column("window_start", sa.Integer, nullable=False),
+    sa.Column("window_end", sa.Integer, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("visibility", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("service", sa.Text, nullable=False),
+    sa.Column("valid_from", _Time, nullable=False),
+    sa.Column("expires_at", _Time, nullable=False),
+    sa.Column("vector", Vector, nullable=False),
+)
+
+policies = sa.Table(
+    "org_memory_policies",
+    metadata,
+    _tenant(),
+    sa.Column("from_position", sa.BigInteger, primary_key=True),
+    sa.Column("to_position", sa.BigInteger),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("policy", pg.JSONB, nullable=False),
+    sa.Column("changed_at", _Time, nullable=False),
+)
+
+# Derived from the log, rebuilt from the log, left out of backups. Parents before children.
+PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings)
+
+# -- operational: not derived from events, never rebuilt ---------------------------------------------------------------
+
+principals = sa.Table(
+    "org_memory_principals",
+    metadata,
+    _tenant(),
+    sa.Column("principal_id", sa.Uuid, primary_key=True),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("created_at", _Time, nullable=False),
+)
+
+api_keys = sa.Table(
+    "org_memory_api_keys",
+    metadata,
+    _tenant(),
+    sa.Column("key_id", sa.Text, primary_key=True),
+    sa.Column("secret_digest", sa.LargeBinary, nullable=False),
+    sa.Column("principal_id", sa.Uuid, nullable=False),
+    sa.Column("roles", _Texts, nullable=False),
+    sa.Column("created_at", _Time, nullable=False),
+    sa.Column("revoked_at", _Time),
+)
+
+embedding_attempts = sa.Table(
+    "org_memory_embedding_attempts",
+    metadata,
+    _tenant(),
+    sa.Column("stamp", sa.Text, primary_key=True),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("text_digest", sa.LargeBinary, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", _Time, nullable=False),
+    sa.Column("dead", sa.Boolean, nullable=False),
+    sa.Column("last_error", sa.Text, nullable=False),
+)
+
+receipt_keys = sa.Table(
+    "org_memory_receipt_keys",
+    metadata,
+    _tenant(),
+    sa.Column("epoch", sa.Integer, primary_key=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", _Time, nullable=False),
+)
+
+receipts = sa.Table(
+    "org_memory_receipts",
+    metadata,
+    _tenant(),
+    sa.Column("receipt_id", sa.Uuid, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("instant", _Time, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("key_epoch", sa.Integer, nullable=False),
+    sa.Column("topic_hmac", sa.LargeBinary, nullable=False),
+    sa.Column("parameters", pg.JSONB, nullable=False),
+    sa.Column("searched", pg.JSONB, nullable=False),
+    sa.Column("matches", pg.JSONB, nullable=False),
+    sa.Column("made_at", _Time, nullable=False),
+)
+
+OPERATIONAL: tuple[sa.Table, ...] = (principals, api_keys, embedding_attempts, receipt_keys, receipts)

@@ -1,0 +1,133 @@
+"""
+Text rules: what may be stored, and which terms a text has.
+
+Everything is a pure function of its argument. What `terms` gives is stored as postings, so a change here changes a
+projection: raise `TERMS_RECIPE` with it and rebuild.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+import Stemmer
+
+from grandbo.errors import InvalidInput, LimitExceeded
+
+TERMS_RECIPE = "words-v1"
+
+_ALLOWED_CONTROLS = frozenset("\t\n\r")
+_MAX_TERM = 64
+
+# Words so common in English prose that a match on them says nothing. Identifiers and codes never pass through here.
+STOP_WORDS = frozenset(
+    """a about after again all also am an and any are as at be because been before being between both but by can could
+    did do does doing down during each few for from further had has have having he her here hers him his how i if in
+    into is it its itself just me more most my no nor not now of off on once only or other our ours out over own same
+    she should so some such than that the their theirs them then there these they this those through to too under
+    until up us very was we were what when where which while who whom why will with would you your yours""".split()
+)
+
+# A run of letters, digits and the joints that hold identifiers together: svc-name_v2, api.example.com, /var/lib, E1234.
+_TOKEN = re.compile(r"[^\W_]+(?:[-_.:/@+#]+[^\W_]+)*", re.UNICODE)
+_JOINTS = re.compile(r"[-_.:/@+#]+")
+_HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+# Scripts written without spaces: their words are found as pairs of neighbouring characters.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003134f]+"
+)
+
+_stemmer = Stemmer.Stemmer("english", 0)  # no cache: it would make one stemmer unsafe to share between threads
+
+
+def check_text(value: str, field: str, *, limit: int, single_line: bool = False) -> str:
+    """
+    Refuse what cannot be stored and shown as it is; give the text back unchanged otherwise.
+
+    Args:
+        limit: most characters (code points) allowed.
+        single_line: refuse line breaks and tabs too.
+
+    Raises:
+        LimitExceeded: longer than `limit`.
+        InvalidInput: a control character or half a surrogate pair, with its code point and place.
+    """
+    if len(value) > limit:
+        raise LimitExceeded(
+            f"{field}: {len(value)} characters, at most {limit} are allowed.",
+            field=field,
+            limit=limit,
+            length=len(value),
+        )
+    allowed = frozenset() if single_line else _ALLOWED_CONTROLS
+    for place, char in enumerate(value):
+        category = unicodedata.category(char)
+        if (category == "Cc" and char not in allowed) or category == "Cs":
+            what = "half a surrogate pair" if category == "Cs" else "a control character"
+            raise InvalidInput(
+                f"{field}: {what} (U+{ord(char):04X}) at character {place}; remove it and send again.", field=field
+            )
+    return value
+
+
+def terms(text: str) -> list[str]:
+    """
+    Terms of a text, in order, with repetitions.
+
+    A plain word gives its stem. An identifier gives itself (lower case) and its parts, split at joints and humps. Text
+    in unspaced scripts gives pairs of characters. Stop words give nothing.
+    """
+    found: list[str] = []
+    for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
+        found.extend(_token_terms(match.group()))
+    return found
+
+
+def term_counts(text: str) -> Counter[str]:
+    """How often each term occurs in a text."""
+    return Counter(terms(text))
+
+
+def _token_terms(token: str) -> Iterable[str]:
+    if _UNSPACED.search(token):
+        yield from _unspaced_terms(token)
+        return
+    lowered = token.casefold()
+    parts = [hump for part in _JOINTS.split(token) for hump in _split_humps(part)]
+    if len(parts) == 1:
+        if lowered not in STOP_WORDS:
+            yield _clip(_stemmer.stemWord(lowered))
+        return
+    yield _clip(lowered)
+    for part in parts:
+        small = part.casefold()
+        if small not in STOP_WORDS and len(small) > 1:
+            yield _clip(_stemmer.stemWord(small))
+
+
+def _split_humps(part: str) -> list[str]:
+    """OOMKilled → OOM, Killed; svc2 → svc, 2. Only ASCII has humps; anything else is one part."""
+    if not part.isascii() or part.isdigit() or part.islower() and part.isalpha():
+        return [part]
+    humps = _HUMPS.findall(part)
+    return humps if len(humps) > 1 and "".join(humps) == part else [part]
+
+
+def _unspaced_terms(token: str) -> Iterable[str]:
+    at = 0
+    for run in _UNSPACED.finditer(token):
+        if run.start() > at:
+            yield from terms(token[at : run.start()])
+        chars = run.group()
+        yield from (chars[i : i + 2] for i in range(max(1, len(chars) - 1)))
+        at = run.end()
+    if at < len(token):
+        yield from terms(token[at:])
+
+
+def _clip(term: str) -> str:
+    """A term is a key, not a text: what is longer than a key may be is told apart by its first characters alone."""
+    return term[:_MAX_TERM]
