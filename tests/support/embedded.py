@@ -112,6 +112,7 @@ class Member:
     ) -> None:
         options = json.dumps({"durable": durable, "settings": dict(settings or {})})
         script = Path(paths[0], "member.py") if paths else Path(__file__)
+        search = paths or (str(SOURCES), *filter(None, [os.environ.get("PYTHONPATH")]))
         self.process = subprocess.Popen(
             [python, "-W", "error", str(script), str(home), options],
             stdin=subprocess.PIPE,
@@ -122,7 +123,7 @@ class Member:
             group=gid,
             extra_groups=None if uid is None else [],
             cwd="/",
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths or (str(SOURCES),)), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(search), "PYTHONDONTWRITEBYTECODE": "1"},
         )
 
     def send(self, verb: str, *arguments: object) -> None:

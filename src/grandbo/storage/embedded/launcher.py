@@ -161,9 +161,12 @@ class EmbeddedServer:
             yield
         except OSError as error:
             raise EmbeddedServerError(
-                f"The embedded server in {self.home} cannot be used: {error.strerror or error} "
-                f"({error.filename or 'no file'}). Give this user a GRANDBO_HOME of its own, on a local file system."
+                f"The embedded server in {self.home} cannot be used: {error.strerror or error}"
+                f"{f' ({error.filename})' if error.filename else ''}. GRANDBO_HOME has to be a folder of this user, "
+                "on a local file system with free space."
             ) from error
+        except subprocess.TimeoutExpired as error:
+            raise EmbeddedServerError(f"{error} The machine may be overloaded; try again.") from None
 
     def _join(self, deadline: float) -> FileLock:
         """Become a user of the server, and see to it that there is one."""

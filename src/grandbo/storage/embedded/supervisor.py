@@ -31,13 +31,19 @@ FAST_SHUTDOWN_SECONDS = 50.0
 def serves_here(pid: int, data: Path) -> bool:
     """Tell whether this process is a live server on this data directory, and not one that got its number later."""
     try:
-        if sys.platform != "linux":
-            return _is_listed_as_server(pid, data)
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0]
-        # A killed postmaster stays a zombie for ever where process 1 does not reap, as in many containers.
-        return state not in "ZX" and Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
+        if sys.platform == "linux":
+            found = _lives_in(pid, data)
+        else:
+            found = _is_listed_as_server(pid, data)
     except (OSError, IndexError):
         return False
+    return found
+
+
+def _lives_in(pid: int, data: Path) -> bool:
+    state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()[0]
+    # A killed postmaster stays a zombie for ever where process 1 does not reap, as in many containers.
+    return state not in "ZX" and Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
 
 
 def _is_listed_as_server(pid: int, data: Path) -> bool:

@@ -1,0 +1,316 @@
+"""
+The library: `Grandbo.open()` wires settings, database, embedder and workers; `tenant()` gives the verbs.
+
+Every other door is a thin layer over this one, so all of them answer alike.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+import structlog
+
+from grandbo.embedding import Embedder, build_embedder
+from grandbo.errors import ConfigurationError
+from grandbo.events.verify import Verification, verify_tenant
+from grandbo.memory import importing, principals, record, tenants
+from grandbo.memory.finding import Finding, parse_finding
+from grandbo.memory.policy import require
+from grandbo.memory.tenants import Tenant
+from grandbo.projections import rebuild
+from grandbo.recall.answer import Answer
+from grandbo.recall.meaning import Meaning
+from grandbo.recall.query import check_question, query_topic
+from grandbo.recall.receipts import ReceiptWriter
+from grandbo.settings import Settings
+from grandbo.storage.database import Database
+from grandbo.storage.opening import OpenDatabase, open_database
+from grandbo.types import Clock, Principal, PrincipalType, derived_id, utc_now
+from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
+from grandbo.workers.embedding import EmbeddingWorker
+
+log = structlog.get_logger(__name__)
+
+# Who makes tenants on the machine itself, before any tenant has principals of its own.
+OPERATOR = Principal("system", derived_id("system", "operator"), "operator")
+
+
+class Grandbo:
+    """An open memory: one database, one embedder. Close it, or use it in a `with`."""
+
+    def __init__(self, settings: Settings, opened: OpenDatabase, embedder: Embedder | None, clock: Clock = utc_now):
+        self.settings = settings
+        self.embedder = embedder
+        self.database: Database = opened.database
+        self.receipts = ReceiptWriter(opened.database)
+        self.meaning = Meaning(embedder)
+        self._opened = opened
+        self._clock = clock
+        self._worker: EmbeddingWorker | None = None
+        self._worker_thread: threading.Thread | None = None
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        home: Path | str | None = None,
+        database_url: str | None = None,
+        embedder: Embedder | None = None,
+        settings: Settings | None = None,
+        clock: Clock = utc_now,
+    ) -> Self:
+        """
+        Open with settings from the environment; what is given here goes before them.
+
+        Raises:
+            ConfigurationError, DatabaseUnsafe, DatabaseBehind, DatabaseNewer, DatabaseUnavailable,
+            EmbeddedServerError.
+        """
+        settings = settings or Settings.load(home=home, database_url=database_url)
+        return cls(settings, open_database(settings), embedder or build_embedder(settings), clock)
+
+    def close(self) -> None:
+        """Stop the worker, write the receipts that are queued, close the pool, let the embedded server go."""
+        self.stop_worker()
+        self.receipts.close()
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- tenants -------------------------------------------------------------------------------------------------------
+
+    def create_tenant(self, name: str) -> Tenant:
+        """Make a tenant; raises `TenantExists`."""
+        made, _ = tenants.create_tenant(self.database, name, OPERATOR, clock=self._clock)
+        log.info("tenant_created", tenant_id=str(made.tenant_id))
+        return made
+
+    def tenants(self) -> list[Tenant]:
+        """All tenants, by name."""
+        return tenants.list_tenants(self.database)
+
+    def tenant(self, name_or_id: str | UUID, *, principal: Principal | str = "human:local") -> TenantMemory:
+        """
+        The memory of one tenant, for one principal.
+
+        Args:
+            principal: from a credential; or `[type:]name` for someone who works on this machine, with all roles.
+
+        Raises:
+            TenantUnknown
+        """
+        found = tenants.find_tenant(self.database, str(name_or_id))
+        if isinstance(principal, str):
+            principal = principals.local_principal(self.database, found.tenant_id, principal, clock=self._clock)
+        return TenantMemory(self, found, principal)
+
+    def authenticate(self, token: str) -> TenantMemory:
+        """The memory that a bearer token opens; raises `Unauthenticated`."""
+        tenant_id, principal = principals.authenticate(self.database, token)
+        return TenantMemory(self, tenants.find_tenant(self.database, str(tenant_id)), principal)
+
+    # -- the worker ----------------------------------------------------------------------------------------------------
+
+    def start_worker(self) -> None:
+        """Embed in the background of this process; without an embedder there is nothing to start."""
+        if self.embedder is None or self._worker_thread is not None:
+            return
+        self._worker = EmbeddingWorker(self.database, self.embedder, clock=self._clock)
+        self._worker_thread = threading.Thread(target=self._worker.run, name="grandbo-embedding", daemon=True)
+        self._worker_thread.start()
+
+    def stop_worker(self) -> None:
+        """Let the worker finish its batch and end it."""
+        if self._worker is not None and self._worker_thread is not None:
+            self._worker.stop()
+            self._worker_thread.join(timeout=30)
+            self._worker = self._worker_thread = None
+
+    @property
+    def worker(self) -> EmbeddingWorker | None:
+        """The worker of this process, if one runs."""
+        return self._worker
+
+    def wake_worker(self) -> None:
+        """Tell the worker of this process that there may be something to do."""
+        if self._worker is not None:
+            self._worker.wake()
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the write side."""
+        return self._clock
+
+
+class TenantMemory:
+    """The verbs, bound to one tenant and one principal."""
+
+    def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
+        self._grandbo = grandbo
+        self._database = grandbo.database
+        self.tenant = tenant
+        self.principal = principal
+
+    @property
+    def tenant_id(self) -> UUID:
+        return self.tenant.tenant_id
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is held open between verbs."""
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def record_finding(
+        self, finding: Finding | dict[str, Any] | None = None, *, command_id: UUID | None = None, **fields: Any
+    ) -> record.Recorded:
+        """
+        Record a finding: a `Finding`, a document, or its fields as keywords.
+
+        Durable when this returns. The same finding of the same incident again is the first acknowledgement again.
+        """
+        if finding is not None and fields:
+            raise TypeError("give the finding or its fields, not both")
+        parsed = finding if isinstance(finding, Finding) else parse_finding(fields if finding is None else finding)
+        recorded = record.record_finding(
+            self._database,
+            self.tenant_id,
+            self.principal,
+            self.tenant.policy,
+            parsed,
+            command_id=command_id,
+            clock=self._grandbo.clock,
+        )
+        log.info(
+            "finding_recorded",
+            tenant_id=str(self.tenant_id),
+            principal=self.principal.ref,
+            position=recorded.acknowledgement.position,
+            created=recorded.acknowledgement.created,
+            replayed=recorded.replayed,
+        )
+        self._grandbo.wake_worker()
+        return recorded
+
+    def import_lines(
+        self,
+        lines: Iterable[bytes],
+        kind: importing.ImportKind,
+        *,
+        progress: Callable[[importing.ImportReport], None] | None = None,
+    ) -> importing.ImportReport:
+        """Import JSON Lines; resumable, bad lines are reported and do not stop the rest."""
+        require(self.principal, "record")
+        report = importing.import_lines(
+            self._database,
+            self.tenant_id,
+            self.principal,
+            self.tenant.policy,
+            lines,
+            kind,
+            progress=progress,
+            clock=self._grandbo.clock,
+        )
+        self._grandbo.wake_worker()
+        return report
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def query_topic(
+        self,
+        topic: str,
+        *,
+        limit: int | None = None,
+        kinds: list[str] | None = None,
+        service: str | None = None,
+        mode: str | None = None,
+    ) -> Answer:
+        """Evidence on a topic: relevant, permitted, in date and cited, or an honest reason why there is none."""
+        question = check_question(topic, limit=limit, kinds=kinds, service=service, mode=mode)
+        return query_topic(
+            self._database,
+            self._grandbo.meaning,
+            self._grandbo.receipts,
+            self.tenant_id,
+            self.principal,
+            question,
+            clock=self._grandbo.clock,
+        )
+
+    # -- embedding -----------------------------------------------------------------------------------------------------
+
+    def backlog(self) -> BacklogCounts:
+        """How many entries lack a vector in the current space."""
+        return count_backlog(self._database, self.tenant_id, self._embedder().stamp.id)
+
+    def embed(
+        self,
+        *,
+        retry_dead: bool = False,
+        progress: Callable[[BacklogCounts], None] | None = None,
+        deadline: float | None = None,
+    ) -> BacklogCounts:
+        """Drain the backlog; `retry_dead` tries those again that were given up."""
+        embedder = self._embedder()
+        if retry_dead:
+            revive(self._database, self.tenant_id, embedder.stamp.id)
+        worker = EmbeddingWorker(self._database, embedder, clock=self._grandbo.clock)
+        return worker.drain(self.tenant_id, progress=progress, deadline=deadline)
+
+    def _embedder(self) -> Embedder:
+        if self._grandbo.embedder is None:
+            raise ConfigurationError("GRANDBO_EMBEDDER is `none`: nothing is embedded, recall goes by words alone.")
+        return self._grandbo.embedder
+
+    # -- proof ---------------------------------------------------------------------------------------------------------
+
+    def verify(self, *, progress: Callable[[int], None] | None = None) -> Verification:
+        """Check the tenant's whole log."""
+        require(self.principal, "audit")
+        return verify_tenant(self._database, self.tenant_id, progress=progress)
+
+    def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
+        """Replay the log into the projections; give the number of events."""
+        require(self.principal, "administer")
+        return rebuild.rebuild(self._database, self.tenant_id, progress=progress)
+
+    def check_rebuild(self, *, progress: Callable[[int], None] | None = None) -> rebuild.CheckResult:
+        """Replay the log beside the projections and compare; change nothing."""
+        require(self.principal, "audit")
+        return rebuild.check(self._database, self.tenant_id, progress=progress)
+
+    # -- keys ----------------------------------------------------------------------------------------------------------
+
+    def create_key(
+        self, name: str, kind: PrincipalType, roles: tuple[str, ...]
+    ) -> tuple[principals.ApiKey, str]:
+        """Make an API key; its token is given this once."""
+        require(self.principal, "administer")
+        return principals.create_key(self._database, self.tenant_id, name, kind, roles, clock=self._grandbo.clock)
+
+    def keys(self) -> list[principals.ApiKey]:
+        """All keys, without their secrets."""
+        require(self.principal, "administer")
+        return principals.list_keys(self._database, self.tenant_id)
+
+    def revoke_key(self, key_id: str) -> None:
+        """Revoke a key; raises `NotFound`."""
+        require(self.principal, "administer")
+        principals.revoke_key(self._database, self.tenant_id, key_id, clock=self._grandbo.clock)
+
+

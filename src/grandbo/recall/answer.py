@@ -1,0 +1,143 @@
+"""The answer of a recall: the same shape for library, CLI, HTTP and MCP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from grandbo.types import utc_text
+
+EmptyReason = Literal["nothing_in_scope", "nothing_matched", "beyond_cutoff", "semantic_unavailable"]
+Mode = Literal["hybrid", "words", "meaning"]
+MODES: tuple[Mode, ...] = ("hybrid", "words", "meaning")
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """Place in the list by words, from 1, and the topic's terms that the entry has, rarest first."""
+
+    rank: int
+    terms: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"rank": self.rank, "terms": list(self.terms)}
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """Place in the list by meaning, from 1, and the cosine distance of the nearest window."""
+
+    rank: int
+    distance: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"rank": self.rank, "distance": self.distance}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One ranked answer. Its citation is (entry_id, revision, position)."""
+
+    entry_id: UUID
+    revision: int
+    position: int
+    kind: str
+    title: str
+    summary: str
+    service: str
+    status: str
+    disputed: bool
+    confidence_bp: int
+    author_type: str
+    occurred_at: datetime | None
+    verified_at: datetime | None
+    expires_at: datetime
+    evidence: tuple[dict[str, str], ...]
+    external_id: str | None
+    visibility: str
+    score: float
+    lexical: Lexical | None
+    semantic: Semantic | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, in the documented shape."""
+        return {
+            "entry_id": str(self.entry_id),
+            "revision": self.revision,
+            "position": self.position,
+            "kind": self.kind,
+            "title": self.title,
+            "summary": self.summary,
+            "service": self.service,
+            "status": self.status,
+            "disputed": self.disputed,
+            "confidence_bp": self.confidence_bp,
+            "author_type": self.author_type,
+            "occurred_at": _text(self.occurred_at),
+            "verified_at": _text(self.verified_at),
+            "expires_at": utc_text(self.expires_at),
+            "evidence": list(self.evidence),
+            "external_id": self.external_id,
+            "visibility": self.visibility,
+            "score": self.score,
+            "lexical": self.lexical.as_dict() if self.lexical else None,
+            "semantic": self.semantic.as_dict() if self.semantic else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was searched, and why there is no more."""
+
+    signals: tuple[str, ...]
+    degraded: str | None
+    stamp: str | None
+    cutoff: float | None
+    eligible: int
+    without_vector: int | None
+    near_misses: int
+    nearest_beyond: float | None
+    empty_reason: EmptyReason | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "signals": list(self.signals),
+            "degraded": self.degraded,
+            "stamp": self.stamp,
+            "cutoff": self.cutoff,
+            "eligible": self.eligible,
+            "without_vector": self.without_vector,
+            "near_misses": self.near_misses,
+            "nearest_beyond": self.nearest_beyond,
+            "empty_reason": self.empty_reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Matches, best first, or why there are none; the moment it was given at; the receipt that records it."""
+
+    matches: tuple[Match, ...]
+    searched: Searched
+    position: int
+    instant: datetime
+    receipt_id: UUID
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, in the documented shape."""
+        return {
+            "matches": [match.as_dict() for match in self.matches],
+            "searched": self.searched.as_dict(),
+            "position": self.position,
+            "instant": utc_text(self.instant),
+            "receipt_id": str(self.receipt_id),
+        }
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else utc_text(moment)

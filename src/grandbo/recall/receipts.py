@@ -1,0 +1,148 @@
+"""
+Receipts: the record of each recall, written off the hot path.
+
+What is kept of the topic is a keyed HMAC, never the topic. The queue is bounded: when the database cannot keep up,
+receipts are dropped and counted, and the count is reported; a recall never waits for its receipt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+import structlog
+
+from grandbo.errors import GrandboError
+from grandbo.storage.database import Database
+from grandbo.storage.tables import receipt_keys, receipts
+from grandbo.storage.tenancy import of_tenant
+
+log = structlog.get_logger(__name__)
+
+QUEUE_LIMIT = 5_000
+BATCH = 200
+
+_INSERT = sa.insert(receipts).values({column.name: sa.bindparam(column.name) for column in receipts.c})
+_NEWEST_KEY = (
+    sa.select(receipt_keys.c.epoch, receipt_keys.c.key)
+    .where(of_tenant(receipt_keys))
+    .order_by(receipt_keys.c.epoch.desc())
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One recall, as it will be kept. The topic itself ends in the HMAC."""
+
+    tenant_id: UUID
+    receipt_id: UUID
+    position: int
+    instant: datetime
+    principal: str
+    topic: str
+    parameters: dict[str, Any]
+    searched: dict[str, Any]
+    matches: list[dict[str, Any]]
+    made_at: datetime
+
+
+def topic_hmac(key: bytes, topic: str) -> bytes:
+    """What a receipt keeps of its topic."""
+    return hmac.digest(key, topic.encode("utf-8", "surrogatepass"), hashlib.sha256)
+
+
+class ReceiptWriter:
+    """A bounded queue and the thread that empties it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queue: queue.Queue[Receipt | None] = queue.Queue(QUEUE_LIMIT)
+        self._thread: threading.Thread | None = None
+        self._start_lock = threading.Lock()
+        self.dropped = 0
+        self.written = 0
+
+    def put(self, receipt: Receipt) -> None:
+        """Take a receipt; never waits. A full queue drops it and counts it."""
+        self._ensure_thread()
+        try:
+            self._queue.put_nowait(receipt)
+        except queue.Full:
+            self.dropped += 1
+            log.error("receipt_dropped", reason="queue_full", dropped=self.dropped)
+
+    def flush(self) -> None:
+        """Wait until everything put so far is written or counted as dropped."""
+        if self._thread is not None:
+            self._queue.join()
+
+    def close(self) -> None:
+        """Write what is queued and end the thread."""
+        thread = self._thread
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+            self._thread = None
+
+    def _ensure_thread(self) -> None:
+        with self._start_lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="grandbo-receipts", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            batch = [self._queue.get()]
+            while len(batch) < BATCH:
+                try:
+                    batch.append(self._queue.get_nowait())
+                except queue.Empty:
+                    break
+            ended = None in batch
+            self._write([receipt for receipt in batch if receipt is not None])
+            for _ in batch:
+                self._queue.task_done()
+
+    def _write(self, batch: Sequence[Receipt]) -> None:
+        by_tenant: defaultdict[UUID, list[Receipt]] = defaultdict(list)
+        for receipt in batch:
+            by_tenant[receipt.tenant_id].append(receipt)
+        for tenant_id, mine in by_tenant.items():
+            try:
+                self._write_tenant(tenant_id, mine)
+                self.written += len(mine)
+            except GrandboError as error:
+                self.dropped += len(mine)
+                log.error("receipt_dropped", reason=error.code, count=len(mine), dropped=self.dropped)
+
+    def _write_tenant(self, tenant_id: UUID, mine: Sequence[Receipt]) -> None:
+        with self._database.transaction("writer", tenant_id) as transaction:
+            key = transaction.execute(_NEWEST_KEY, {"tenant_id": tenant_id})[0]
+            transaction.batch([(_INSERT, _row(receipt, key["epoch"], bytes(key["key"]))) for receipt in mine])
+
+
+def _row(receipt: Receipt, epoch: int, key: bytes) -> dict[str, Any]:
+    return {
+        "tenant_id": receipt.tenant_id,
+        "receipt_id": receipt.receipt_id,
+        "position": receipt.position,
+        "instant": receipt.instant,
+        "principal": receipt.principal,
+        "key_epoch": epoch,
+        "topic_hmac": topic_hmac(key, receipt.topic),
+        "parameters": receipt.parameters,
+        "searched": receipt.searched,
+        "matches": receipt.matches,
+        "made_at": receipt.made_at,
+    }

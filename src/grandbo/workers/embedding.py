@@ -1,0 +1,216 @@
+"""
+The embedding worker: gives every entry a vector in the current space, whatever happened before.
+
+It asks which entries lack one, calls the provider with no transaction open, and appends `entry_embedded`. So a crash
+at any moment loses nothing: what was not appended is still missing, and is found again. Two workers that embed the same
+text at once do double work and store it once, because the command id derives from entry, revision, text and stamp.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import structlog
+
+from grandbo.embedding import Embedder, Window, windows
+from grandbo.errors import EmbedderError, EmbedderMisconfigured, EmbedderTransient, GrandboError
+from grandbo.events.log import CommandContext, Event
+from grandbo.events.models import EmbeddedWindow, EntryEmbedded
+from grandbo.memory.commands import Command, content_digest, run_commands
+from grandbo.storage.database import Database, Row
+from grandbo.storage.tenancy import all_tenants
+from grandbo.types import Clock, Principal, derived_id, utc_now
+from grandbo.workers.backlog import TEXT_NOW, BacklogCounts, count_backlog, note_attempts, pending_embeddings
+
+log = structlog.get_logger(__name__)
+
+WORKER = Principal("system", derived_id("system", "embedding-worker"), "embedding-worker")
+BATCH = 8
+POLL_SECONDS = 1.0
+LONGEST_PAUSE = 30.0
+
+Progress = Callable[[BacklogCounts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    row: Row
+    windows: list[Window]
+
+
+class EmbeddingWorker:
+    """Drains the backlog of all tenants, and goes on watching it."""
+
+    def __init__(self, database: Database, embedder: Embedder, *, clock: Clock = utc_now) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._clock = clock
+        self._wake = threading.Event()
+        self._stopped = False
+        self._failures = 0
+        self.last_pass_at: float | None = None
+
+    def run(self) -> None:
+        """Work until `stop`; a failure of the provider or the database pauses the work and never ends it."""
+        while not self._stopped:
+            pause = POLL_SECONDS
+            try:
+                if self._pass_over_tenants():
+                    pause = 0.0
+                self._failures = 0
+            except GrandboError as error:
+                pause = self._pause_after(error)
+                log.warning("embedding_paused", code=error.code, seconds=round(pause, 1))
+            self.last_pass_at = time.monotonic()
+            if pause and self._wake.wait(pause):
+                self._wake.clear()
+
+    def stop(self) -> None:
+        """End `run` after the batch in hand."""
+        self._stopped = True
+        self._wake.set()
+
+    def wake(self) -> None:
+        """A hint that there may be work; never needed for it to be found."""
+        self._wake.set()
+
+    def drain(
+        self, tenant_id: UUID, *, progress: Progress | None = None, deadline: float | None = None
+    ) -> BacklogCounts:
+        """
+        Embed what the tenant lacks until nothing is pending, or until `deadline` (monotonic seconds).
+
+        Raises:
+            EmbedderMisconfigured: waiting would not help.
+        """
+        failures = 0
+        while True:
+            counts = count_backlog(self._database, tenant_id, self._embedder_stamp())
+            if progress:
+                progress(counts)
+            if not counts.pending or (deadline is not None and time.monotonic() > deadline):
+                return counts
+            try:
+                done = self.embed_batch(tenant_id)
+                failures = 0
+            except EmbedderTransient as error:
+                done, failures = 0, failures + 1
+                log.warning("embedding_paused", code=error.code)
+            if not done:
+                time.sleep(min(0.2 * 2**failures, 5.0))
+
+    def embed_batch(self, tenant_id: UUID, *, at_most: int = BATCH) -> int:
+        """
+        Embed some entries that are due; give how many.
+
+        Raises:
+            EmbedderTransient: the provider serves no entry at all.
+            EmbedderMisconfigured: it never will, as it is set up.
+        """
+        stamp = self._embedder_stamp()
+        rows = pending_embeddings(self._database, tenant_id, stamp, self._clock(), at_most)
+        if not rows:
+            return 0
+        prepared = [_Prepared(row, windows(row["title"], _text(row))) for row in rows]
+        try:
+            vectors = [(item, vector) for item, vector in zip(prepared, self._embed(prepared), strict=True)]
+        except EmbedderMisconfigured:
+            raise
+        except EmbedderError as error:
+            vectors = self._embed_singly(tenant_id, stamp, prepared, error)
+        return self._append(tenant_id, stamp, vectors)
+
+    def _embed_singly(
+        self, tenant_id: UUID, stamp: str, prepared: Sequence[_Prepared], error: EmbedderError
+    ) -> list[tuple[_Prepared, npt.NDArray[np.float32]]]:
+        """
+        Find out which entry spoils the batch. An outage must not use up the attempts of an entry: a transient failure
+        counts against it only when the provider served another one in the same pass.
+        """
+        served: list[tuple[_Prepared, npt.NDArray[np.float32]]] = []
+        failed: list[tuple[Row, str]] = []
+        refused = False
+        for item in prepared:
+            try:
+                served.append((item, self._embed([item])[0]))
+            except EmbedderMisconfigured:
+                raise
+            except EmbedderError as failure:
+                refused = refused or not isinstance(failure, EmbedderTransient)
+                failed.append((item.row, failure.code))
+                if not served and len(failed) >= 2 and not refused:
+                    break
+        if not served and not refused:
+            raise error
+        kept = [(row, code) for row, code in failed if served or code != EmbedderTransient.code]
+        note_attempts(self._database, tenant_id, stamp, kept, self._clock())
+        return served
+
+    def _embed(self, prepared: Sequence[_Prepared]) -> list[npt.NDArray[np.float32]]:
+        texts = [window.text for item in prepared for window in item.windows]
+        vectors = self._embedder.embed(texts, "document")
+        ends = np.cumsum([len(item.windows) for item in prepared])
+        return np.split(vectors, ends[:-1])
+
+    def _append(
+        self, tenant_id: UUID, stamp: str, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]
+    ) -> int:
+        commands = [_command(tenant_id, stamp, item, found) for item, found in vectors]
+        outcomes = run_commands(self._database, tenant_id, commands, clock=self._clock) if commands else []
+        for outcome in outcomes:
+            if isinstance(outcome, GrandboError):
+                raise outcome
+        return len(outcomes)
+
+    def _pass_over_tenants(self) -> bool:
+        """One batch for each tenant, so that a large backlog of one does not starve the others."""
+        worked = [bool(self.embed_batch(tenant_id)) for tenant_id in all_tenants(self._database) if not self._stopped]
+        return any(worked)
+
+    def _pause_after(self, error: GrandboError) -> float:
+        self._failures += 1
+        asked = error.retry_after if isinstance(error, EmbedderTransient) else None
+        return min(asked if asked is not None else 0.25 * 2**self._failures, LONGEST_PAUSE)
+
+    def _embedder_stamp(self) -> str:
+        return self._embedder.stamp.id
+
+
+def _text(row: Row) -> str:
+    return f"{row['summary']}\n\n{row['body']}" if row["body"] else str(row["summary"])
+
+
+def _command(tenant_id: UUID, stamp: str, item: _Prepared, vectors: npt.NDArray[np.float32]) -> Command:
+    row = item.row
+    entry_id: UUID = row["entry_id"]
+    digest: str = row["text_digest"].hex()
+    body = EntryEmbedded(
+        stamp=stamp,
+        text_digest=digest,
+        native_dimensions=vectors.shape[1],
+        windows=tuple(
+            EmbeddedWindow.of(window.index, window.start, window.end, vector)
+            for window, vector in zip(item.windows, vectors, strict=True)
+        ),
+    )
+
+    def decide(found: list[list[Row]], now: datetime) -> Sequence[Event]:
+        # The text may have been replaced while the provider was at work; its vector is worth nothing then.
+        still_there = any(now_row["text_digest"] == row["text_digest"] for now_row in found[0])
+        return [Event(entry_id, body)] if still_there else []
+
+    context = CommandContext(
+        tenant_id=tenant_id,
+        principal=WORKER,
+        command_id=derived_id("embed", str(entry_id), digest, stamp, str(row["revision"])),
+        # Not the vectors: another machine's may differ in the last bit, and the first ones stored are as good.
+        command_digest=content_digest([str(entry_id), digest, stamp]),
+    )
+    return Command(context, [(TEXT_NOW, {"tenant_id": tenant_id, "entry_id": entry_id})], decide)

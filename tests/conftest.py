@@ -1,0 +1,75 @@
+"""Fixtures: one server for the run, one memory on it, a tenant of its own for each test."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from grandbo.library import Grandbo, TenantMemory
+from tests.support.postgres import TestDatabase, TestServer, running_server
+from tests.support.providers import words_embedder
+
+for _name in [name for name in os.environ if name.startswith("GRANDBO_")]:
+    del os.environ[_name]
+
+structlog.configure(
+    wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+    logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[TestServer]:
+    """The PostgreSQL server of this run."""
+    with running_server() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def database(server: TestServer) -> TestDatabase:
+    """The database that most tests share; each has a tenant of its own in it."""
+    return server.at("grandbo")
+
+
+@pytest.fixture(scope="session")
+def grandbo(database: TestDatabase) -> Iterator[Grandbo]:
+    """An open memory that embeds hashed words, as the service would run it: bound by row-level security."""
+    with Grandbo.open(settings=database.settings(), embedder=words_embedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tenant_name() -> str:
+    """A name that no other test uses."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def memory(grandbo: Grandbo, tenant_name: str) -> TenantMemory:
+    """A fresh tenant, seen by someone who may do everything."""
+    grandbo.create_tenant(tenant_name)
+    return grandbo.tenant(tenant_name, principal="human:tester")
+
+
+@pytest.fixture
+def other_memory(grandbo: Grandbo, tenant_name: str) -> TenantMemory:
+    """A second tenant beside it."""
+    grandbo.create_tenant(f"{tenant_name}-other")
+    return grandbo.tenant(f"{tenant_name}-other", principal="human:tester")
+
+
+@pytest.fixture(autouse=True)
+def _pool_is_returned(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every test, whatever its outcome, no connection is out."""
+    yield
+    if "grandbo" in request.fixturenames:
+        opened: Grandbo = request.getfixturevalue("grandbo")
+        opened.receipts.flush()
+        stats = opened.database.pool.get_stats()
+        assert stats["pool_size"] == stats["pool_available"], stats
