@@ -5,7 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput, LimitExceeded
 from grandbo.text import check_text
@@ -40,12 +49,13 @@ def _checked(value: object, field: str, limit: int, *, single_line: bool = True)
         raise Refusal(error) from None
 
 
-def _moment(value: object) -> object:
+def _moment(value: object, info: ValidationInfo) -> object:
+    field = info.field_name or "time"
     try:
         if isinstance(value, str):
-            return parse_moment(value, "time")
+            return parse_moment(value, field)
         if isinstance(value, datetime):
-            return Moment(require_zone(value, "time"), "time")
+            return Moment(require_zone(value, field), "time")
     except GrandboError as error:
         raise Refusal(error) from None
     return value
@@ -69,7 +79,7 @@ class EvidenceItem(Submitted):
 
     @field_validator("type", "label", mode="before")
     @classmethod
-    def _names(cls, value: object, info: Any) -> object:
+    def _names(cls, value: object, info: ValidationInfo) -> object:
         return _checked(value, f"evidence.{info.field_name}", NAME_LIMIT)
 
     @field_validator("uri", mode="before")
@@ -89,7 +99,7 @@ class Incident(Submitted):
 
     @field_validator("source", "id", mode="before")
     @classmethod
-    def _names(cls, value: object, info: Any) -> object:
+    def _names(cls, value: object, info: ValidationInfo) -> object:
         return _checked(value, f"incident.{info.field_name}", NAME_LIMIT)
 
 
@@ -119,7 +129,7 @@ class Finding(Submitted):
 
     @field_validator("title", "service", "external_id", "visibility", mode="before")
     @classmethod
-    def _lines(cls, value: object, info: Any) -> object:
+    def _lines(cls, value: object, info: ValidationInfo) -> object:
         return _checked(value, info.field_name, TITLE_LIMIT if info.field_name == "title" else NAME_LIMIT)
 
     @field_validator("summary", mode="before")

@@ -144,8 +144,8 @@ def _finding_document(row: dict[str, Any]) -> dict[str, Any]:
         "evidence": _evidence(row, "postmortem", source),
         "incident": {"source": source, "id": row.get("id")},
         "external_id": row.get("id"),
-        "occurred_at": row.get("started_at"),
-        "ended_at": row.get("ended_at"),
+        "occurred_at": row.get("started_at") or None,
+        "ended_at": row.get("ended_at") or None,
     }
     return document | {name: row[name] for name in ("visibility", "confidence_bp") if row.get(name) is not None}
 
