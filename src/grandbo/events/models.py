@@ -137,6 +137,7 @@ class Policy(Part):
     rrf_k: Count
     candidates: Count
     lexical_floor_bp: BasisPoints
+    lexical_alone_floor_bp: BasisPoints
 
     @field_serializer("roles")
     def _sorted_roles(self, roles: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:

@@ -36,6 +36,7 @@ DEFAULT_POLICY = Policy(
     rrf_k=60,
     candidates=25,
     lexical_floor_bp=1_500,
+    lexical_alone_floor_bp=5_000,
 )
 
 

@@ -135,6 +135,7 @@ def _params(question: Question, scope: Scope, policy: Policy, vector: TopicVecto
         **scope.params(),
         "terms": list(question.topic.terms),
         "floor_bp": policy.lexical_floor_bp,
+        "alone_floor_bp": policy.lexical_alone_floor_bp,
         "candidates": policy.candidates,
         "vector": vector.vector,
         "stamp": vector.stamp,

@@ -52,10 +52,11 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
     Gives at least one row. Each has the counts (`eligible`, `embedded`, `near_misses`, `nearest_beyond`) and, unless
     nothing matched, one candidate with its rank, terms and distance in either list.
     """
-    eligible = sa.select(entries.c.entry_id).where(in_scope(entries, shape)).cte("eligible")
+    eligible = _materialized(sa.select(entries.c.entry_id).where(in_scope(entries, shape)), "eligible")
     size = sa.select(sa.func.count().label("eligible")).select_from(eligible).cte("size")
-    lexical_list = _lexical_list(eligible, size) if lexical else _no_lexical_list()
     semantic_list, near = _semantic_list(shape) if semantic else _no_semantic_list()
+    floor = _lexical_floor(size, semantic_list, near)
+    lexical_list = _lexical_list(eligible, size, floor) if lexical else _no_lexical_list()
 
     both = lexical_list.outerjoin(
         semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True
@@ -82,63 +83,97 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
     )
 
 
-def _lexical_list(eligible: sa.CTE, size: sa.CTE) -> sa.CTE:
+def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.ColumnElement[int]:
+    """
+    Least share of the topic's weight that an entry must have, in basis points.
+
+    Higher where meaning was asked of every entry in scope and found nothing: words alone must then carry the whole
+    claim that the topic is known here, and a topic from another world shares some words with any large memory.
+    """
+    found = sa.exists(sa.select(sa.literal_column("1")).select_from(semantic_list))
+    all_measured = sa.select(near.c.embedded == size.c.eligible).select_from(near.join(size, sa.true()))
+    return sa.case(
+        (sa.and_(all_measured.scalar_subquery(), sa.not_(found)), sa.bindparam("alone_floor_bp", type_=sa.Integer)),
+        else_=sa.bindparam("floor_bp", type_=sa.Integer),
+    )
+
+
+def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> sa.CTE:
     asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
-    posting = (
+    posting = _materialized(
         sa.select(terms.c.term, terms.c.entry_id, terms.c.weight)
         .join(eligible, eligible.c.entry_id == terms.c.entry_id)
-        .where(visible(terms), terms.c.to_position.is_(None), terms.c.term == sa.any_(asked))
-        .cte("posting")
+        .where(visible(terms), terms.c.to_position.is_(None), terms.c.term == sa.any_(asked)),
+        "posting",
     )
+    rarity = _rarity(asked, posting, size)
+    mass = sa.select(sa.func.coalesce(sa.func.sum(rarity.c.rarity), 0)).scalar_subquery()
+    shared = sa.func.sum(rarity.c.rarity)
+    scored = (
+        sa.select(posting.c.entry_id, sa.func.sum(rarity.c.rarity * posting.c.weight).label("score"))
+        .join(rarity, rarity.c.term == posting.c.term)
+        .group_by(posting.c.entry_id)
+        # The gate: what shares only a sliver of the topic's weight is noise, and a rank cannot tell noise from sense.
+        .having(shared * 10_000 >= mass * sa.select(floor).scalar_subquery())
+        .cte("scored")
+    )
+    rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
+    best = (
+        sa.select(scored.c.entry_id, rank.label("lexical_rank"))
+        .order_by(scored.c.score.desc(), scored.c.entry_id)
+        .limit(_Candidates)
+        .cte("best")
+    )
+    rarest_first = pg.aggregate_order_by(posting.c.term, rarity.c.rarity.desc(), posting.c.term)
+    return (
+        sa.select(best.c.entry_id, best.c.lexical_rank, pg.array_agg(rarest_first).label("matched_terms"))
+        .join(posting, posting.c.entry_id == best.c.entry_id)
+        .join(rarity, rarity.c.term == posting.c.term)
+        .group_by(best.c.entry_id, best.c.lexical_rank)
+        .cte("lexical_list")
+    )
+
+
+def _rarity(asked: sa.BindParameter[Any], posting: sa.CTE, size: sa.CTE) -> sa.CTE:
+    """BM25's inverse document frequency of each term of the topic, in thousandths, over the eligible entries alone."""
     frequency = sa.select(posting.c.term, sa.func.count().label("n")).group_by(posting.c.term).cte("frequency")
     topic = sa.func.unnest(asked).table_valued(sa.column("term", sa.Text), name="topic").render_derived()
     n = sa.func.coalesce(frequency.c.n, 0)
     whole = sa.select(size.c.eligible).scalar_subquery()
-    ratio = (whole - n + sa.literal_column("0.5::float8")) / (n + sa.literal_column("0.5::float8"))
+    half = sa.literal_column("0.5::float8")
+    thousandths = sa.func.round(1000 * sa.func.ln(1 + (whole - n + half) / (n + half)))
     # greatest: a term that stands in nearly every entry says next to nothing, but never counts against one.
-    rarity_value = sa.cast(sa.func.greatest(1, sa.func.round(1000 * sa.func.ln(1 + ratio))), sa.BigInteger)
-    rarity = (
-        sa.select(topic.c.term, rarity_value.label("rarity"))
-        .select_from(topic.outerjoin(frequency, frequency.c.term == topic.c.term))
-        .cte("rarity")
+    # integer: a sum of them is the same in whatever order the server adds, and needs no numeric arithmetic.
+    value = sa.cast(sa.func.greatest(1, thousandths), sa.Integer)
+    return _materialized(
+        sa.select(topic.c.term, value.label("rarity")).select_from(
+            topic.outerjoin(frequency, frequency.c.term == topic.c.term)
+        ),
+        "rarity",
     )
-    mass = sa.select(sa.func.coalesce(sa.func.sum(rarity.c.rarity), 0)).scalar_subquery()
-    score = sa.func.sum(rarity.c.rarity * posting.c.weight)
-    scored = (
-        sa.select(
-            posting.c.entry_id,
-            score.label("score"),
-            pg.array_agg(pg.aggregate_order_by(posting.c.term, sa.desc(rarity.c.rarity), posting.c.term)).label(
-                "matched_terms"
-            ),
-        )
-        .join(rarity, rarity.c.term == posting.c.term)
-        .group_by(posting.c.entry_id)
-        # The gate: what shares only a sliver of the topic's weight is noise, and a rank cannot tell noise from sense.
-        .having(sa.func.sum(rarity.c.rarity) * 10_000 >= mass * sa.bindparam("floor_bp", type_=sa.Integer))
-        .cte("scored")
-    )
-    rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
-    return (
-        sa.select(scored.c.entry_id, rank.label("lexical_rank"), scored.c.matched_terms)
-        .order_by(scored.c.score.desc(), scored.c.entry_id)
-        .limit(_Candidates)
-        .cte("lexical_list")
-    )
+
+
+def _materialized(query: sa.Select[Any], name: str) -> sa.CTE:
+    return query.cte(name).prefix_with("MATERIALIZED", dialect="postgresql")
 
 
 def _semantic_list(shape: Shape) -> tuple[sa.CTE, sa.CTE]:
     cutoff = sa.bindparam("cutoff", type_=_Double)
     distance = embeddings.c.vector.op("<=>", return_type=_Double)(sa.bindparam("vector", type_=Vector()))
-    nearest = (
-        sa.select(embeddings.c.entry_id, sa.func.min(distance).label("distance"))
-        .where(
+    # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
+    measured = _materialized(
+        sa.select(embeddings.c.entry_id, distance.label("distance")).where(
             in_scope(embeddings, shape),
             embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text),
             embeddings.c.to_position.is_(None),
-        )
-        .group_by(embeddings.c.entry_id)
-        .cte("nearest")
+        ),
+        "measured",
+    )
+    nearest = _materialized(
+        sa.select(measured.c.entry_id, sa.func.min(measured.c.distance).label("distance")).group_by(
+            measured.c.entry_id
+        ),
+        "nearest",
     )
     rank = sa.func.row_number().over(order_by=(nearest.c.distance, nearest.c.entry_id))
     ranked = (
@@ -148,11 +183,10 @@ def _semantic_list(shape: Shape) -> tuple[sa.CTE, sa.CTE]:
         .limit(_Candidates)
         .cte("semantic_list")
     )
+    is_near = sa.and_(nearest.c.distance >= cutoff, nearest.c.distance < cutoff + NEAR_MARGIN)
     near = sa.select(
         sa.func.count().label("embedded"),
-        sa.func.count()
-        .filter(nearest.c.distance >= cutoff, nearest.c.distance < cutoff + NEAR_MARGIN)
-        .label("near_misses"),
+        sa.func.count().filter(is_near).label("near_misses"),
         sa.func.min(nearest.c.distance).filter(nearest.c.distance >= cutoff).label("nearest_beyond"),
     ).cte("near")
     return ranked, near
