@@ -1,4 +1,4 @@
-"""Alembic's environment: one connection given by the caller, one transaction a migration, everything owned by the owner."""
+"""Alembic's environment: the caller's connection, one transaction a migration, all of it owned by the owner."""
 
 from __future__ import annotations
 

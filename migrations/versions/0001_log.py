@@ -1,4 +1,4 @@
-"""The log: tenants, heads, events, checkpoints, subject keys; the declared chain; append-only; the erasure functions."""
+"""The log: tenants, heads, events, checkpoints, subject keys; the declared chain; append-only; erasure functions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ CREATE FUNCTION grandbo.current_tiers() RETURNS text[] LANGUAGE sql STABLE PARAL
 CREATE FUNCTION grandbo.current_statuses() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE
   AS $$ SELECT coalesce(nullif(pg_catalog.current_setting('grandbo.statuses', true), '')::text[], '{{published}}') $$;
 CREATE FUNCTION grandbo.current_instant() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
-  AS $$ SELECT coalesce(nullif(pg_catalog.current_setting('grandbo.valid_at', true), '')::timestamptz, pg_catalog.now()) $$;
+  AS $$ SELECT coalesce(nullif(pg_catalog.current_setting('grandbo.valid_at', true), '')::timestamptz,
+                        pg_catalog.now()) $$;
 REVOKE ALL ON FUNCTION grandbo.current_tenant(), grandbo.current_tiers(), grandbo.current_statuses(),
   grandbo.current_instant() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION grandbo.current_tenant(), grandbo.current_tiers(), grandbo.current_statuses(),
   grandbo.current_instant() TO {ALL_ROLES};
 """
 
+# IS TRUE: a CHECK that comes out NULL passes, and it does so where the envelope lacks the key that is compared.
 TABLES = """
 -- the one table without a policy: ids only, so that workers can walk the tenants
 CREATE TABLE grandbo.org_memory_tenants (tenant_id uuid CONSTRAINT org_memory_tenants_key PRIMARY KEY);
@@ -78,18 +80,18 @@ CREATE TABLE grandbo.org_memory_events (
     CHECK (hash = sha256('\\x02'::bytea || int8send(position) || prev_hash
                          || sha256('\\x00'::bytea || convert_to(envelope, 'UTF8')))),
   CONSTRAINT org_memory_events_envelope
-    CHECK ((envelope::jsonb) @> jsonb_build_object(
+    CHECK (((envelope::jsonb) @> jsonb_build_object(
              'v', 1, 'tenant_id', tenant_id::text, 'position', position, 'event_id', event_id::text,
              'stream_id', stream_id::text, 'stream_version', stream_version, 'event_type', event_type,
              'schema_version', schema_version, 'principal', principal, 'subject_id', subject_id::text,
              'command_id', command_id::text, 'command_index', command_index,
              'correlation_id', correlation_id::text, 'causation_id', causation_id::text)
            AND ((envelope::jsonb) ->> 'occurred_at')::timestamptz = occurred_at
-           AND ((envelope::jsonb) ->> 'recorded_at')::timestamptz = recorded_at),
+           AND ((envelope::jsonb) ->> 'recorded_at')::timestamptz = recorded_at) IS TRUE),
   CONSTRAINT org_memory_events_removed CHECK ((body IS NULL) = (salt IS NULL)),
   CONSTRAINT org_memory_events_commitment
-    CHECK (body IS NULL OR (octet_length(salt) = 32
-           AND encode(sha256('\\x03'::bytea || salt || body), 'hex') = (envelope::jsonb) ->> 'commitment')),
+    CHECK (body IS NULL OR salt IS NULL OR (octet_length(salt) = 32
+           AND encode(sha256('\\x03'::bytea || salt || body), 'hex') = (envelope::jsonb) ->> 'commitment') IS TRUE),
   CONSTRAINT org_memory_events_plain
     CHECK (subject_id IS NOT NULL OR body IS NULL OR convert_from(body, 'UTF8')::jsonb IS NOT NULL),
   CONSTRAINT org_memory_events_erasure

@@ -22,7 +22,7 @@ from grandbo.memory import importing, principals, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import require
 from grandbo.memory.tenants import Tenant
-from grandbo.projections import rebuild
+from grandbo.projections import rebuild as replay
 from grandbo.recall.answer import Answer
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.query import check_question, query_topic
@@ -287,18 +287,16 @@ class TenantMemory:
     def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Replay the log into the projections; give the number of events."""
         require(self.principal, "administer")
-        return rebuild.rebuild(self._database, self.tenant_id, progress=progress)
+        return replay.rebuild(self._database, self.tenant_id, progress=progress)
 
-    def check_rebuild(self, *, progress: Callable[[int], None] | None = None) -> rebuild.CheckResult:
+    def check_rebuild(self, *, progress: Callable[[int], None] | None = None) -> replay.CheckResult:
         """Replay the log beside the projections and compare; change nothing."""
         require(self.principal, "audit")
-        return rebuild.check(self._database, self.tenant_id, progress=progress)
+        return replay.check(self._database, self.tenant_id, progress=progress)
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
-    def create_key(
-        self, name: str, kind: PrincipalType, roles: tuple[str, ...]
-    ) -> tuple[principals.ApiKey, str]:
+    def create_key(self, name: str, kind: PrincipalType, roles: tuple[str, ...]) -> tuple[principals.ApiKey, str]:
         """Make an API key; its token is given this once."""
         require(self.principal, "administer")
         return principals.create_key(self._database, self.tenant_id, name, kind, roles, clock=self._grandbo.clock)
@@ -312,5 +310,3 @@ class TenantMemory:
         """Revoke a key; raises `NotFound`."""
         require(self.principal, "administer")
         principals.revoke_key(self._database, self.tenant_id, key_id, clock=self._grandbo.clock)
-
-

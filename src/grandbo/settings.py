@@ -1,4 +1,4 @@
-"""Settings: every `GRANDBO_*` variable, its type, its default, and what it is for. `docs/settings.md` is held to this."""
+"""Settings: every `GRANDBO_*` variable, its type, default and purpose. `docs/settings.md` is held to this."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Settings(BaseSettings):
         default=None, description="Model name for `bedrock` and `openai`; for `local` a folder with another model.onnx."
     )
     embedder_model_sha256: str | None = Field(
-        default=None, description="SHA-256 that the local model file must have, when `GRANDBO_EMBEDDER_MODEL` names one."
+        default=None,
+        description="SHA-256 that the local model file must have, when `GRANDBO_EMBEDDER_MODEL` names one.",
     )
     embedder_url: str | None = Field(default=None, description="Base URL of an OpenAI-compatible or Bedrock endpoint.")
     embedder_api_key: SecretStr | None = Field(default=None, description="Bearer token for `openai`.")

@@ -27,7 +27,7 @@ STOP_WORDS = frozenset(
     did do does doing down during each few for from further had has have having he her here hers him his how i if in
     into is it its itself just me more most my no nor not now of off on once only or other our ours out over own same
     she should so some such than that the their theirs them then there these they this those through to too under
-    until up us very was we were what when where which while who whom why will with would you your yours""".split()
+    until up us very was we were what when where which while who whom why will with would you your yours""".split()  # noqa: SIM905  # a list of words reads best as words
 )
 
 # A run of letters, digits and the joints that hold identifiers together: svc-name_v2, api.example.com, /var/lib, E1234.
@@ -110,7 +110,7 @@ def _token_terms(token: str) -> Iterable[str]:
 
 def _split_humps(part: str) -> list[str]:
     """OOMKilled → OOM, Killed; svc2 → svc, 2. Only ASCII has humps; anything else is one part."""
-    if not part.isascii() or part.isdigit() or part.islower() and part.isalpha():
+    if not part.isascii() or part.isdigit() or (part.islower() and part.isalpha()):
         return [part]
     humps = _HUMPS.findall(part)
     return humps if len(humps) > 1 and "".join(humps) == part else [part]

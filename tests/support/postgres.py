@@ -99,8 +99,6 @@ def running_server() -> Iterator[TestServer]:
                 conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
                 database = test_server.at(TEMPLATE)
                 migrate.migrate(database.admin, service_conninfo=database.service)
-                conn.execute(
-                    sql.SQL("CREATE DATABASE template_grandbo TEMPLATE {}").format(sql.Identifier(TEMPLATE))
-                )
+                conn.execute(sql.SQL("CREATE DATABASE template_grandbo TEMPLATE {}").format(sql.Identifier(TEMPLATE)))
             yield test_server
             server.close(wait=True)

@@ -14,6 +14,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import rfc8785
@@ -71,7 +72,7 @@ class EventHeader:
 
 def envelope(header: EventHeader, commitment_: bytes) -> str:
     """The hashed text: RFC 8785 of the header and the commitment."""
-    document = {
+    document: dict[str, Any] = {
         "v": 1,
         "commitment": commitment_.hex(),
         "tenant_id": str(header.tenant_id),

@@ -188,7 +188,9 @@ def append_steps(sealed: Sequence[RecordedEvent]) -> list[Step]:
     return steps
 
 
-def read_rows(transaction: Transaction, tenant_id: UUID, *, after: int = 0, until: int = LAST_POSITION) -> Iterator[Row]:
+def read_rows(
+    transaction: Transaction, tenant_id: UUID, *, after: int = 0, until: int = LAST_POSITION
+) -> Iterator[Row]:
     """Rows of the log with after < position <= until, in order, streamed."""
     return transaction.stream(_READ, {"tenant_id": tenant_id, "after": after, "until": until})
 

@@ -151,4 +151,3 @@ class TenantCreated(EventBody):
 
     name: Text
     policy: Policy
-

@@ -89,9 +89,7 @@ def verify_tenant(database: Database, tenant_id: UUID, *, progress: Progress | N
     return Verification(tenant_id, state.position, head, fault)
 
 
-def verify_rows(
-    tenant_id: UUID, rows: Iterable[Row], progress: Progress | None = None
-) -> tuple[_State, Fault | None]:
+def verify_rows(tenant_id: UUID, rows: Iterable[Row], progress: Progress | None = None) -> tuple[_State, Fault | None]:
     """Check rows of the log in order, from the first."""
     state = _State(hash=chain.genesis(tenant_id))
     for row in rows:

@@ -81,9 +81,7 @@ def decide_record_finding(
         return AlreadyKnown(taught.entry_id)
     return Event(
         same.entry_id,
-        EntryCorroborated(
-            revision=same.revision + 1, incident=_incident(incident), evidence=_evidence(finding)
-        ),
+        EntryCorroborated(revision=same.revision + 1, incident=_incident(incident), evidence=_evidence(finding)),
         occurred_at=finding.occurred_at.at if finding.occurred_at else None,
     )
 

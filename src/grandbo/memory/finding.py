@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import (
     BaseModel,
@@ -69,6 +69,15 @@ class Submitted(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_omitted(cls, value: object) -> object:
+        """Clients generated from a schema send null for what they leave out."""
+        if isinstance(value, dict):
+            known = cls.model_fields
+            return {name: item for name, item in value.items() if item is not None or name not in known}
+        return value
+
 
 class EvidenceItem(Submitted):
     """Where the claim comes from: `type` such as `postmortem`, `log`, `dashboard`; a URI; a label for people."""
@@ -130,7 +139,7 @@ class Finding(Submitted):
     @field_validator("title", "service", "external_id", "visibility", mode="before")
     @classmethod
     def _lines(cls, value: object, info: ValidationInfo) -> object:
-        return _checked(value, info.field_name, TITLE_LIMIT if info.field_name == "title" else NAME_LIMIT)
+        return _checked(value, str(info.field_name), TITLE_LIMIT if info.field_name == "title" else NAME_LIMIT)
 
     @field_validator("summary", mode="before")
     @classmethod
@@ -212,7 +221,9 @@ def explained(error: ValidationError) -> GrandboError:
             own = own or cause.error
             problems.append({"field": field, "code": cause.error.code, "message": cause.error.message})
         else:
-            problems.append({"field": field, "code": "invalid_input", "message": item["msg"].removeprefix("Value error, ")})
+            problems.append(
+                {"field": field, "code": "invalid_input", "message": item["msg"].removeprefix("Value error, ")}
+            )
     if own is not None:
         details = {**own.details, "errors": problems} if len(problems) > 1 else own.details
         return type(own)(own.message, **details)

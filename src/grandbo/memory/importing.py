@@ -207,5 +207,3 @@ def _explained(error: GrandboError) -> GrandboError:
     if isinstance(error, CommandReused):
         return CommandReused("This id was imported before with other content; correct the entry instead.")
     return error
-
-

@@ -48,9 +48,7 @@ _KEYS = (
     )
     .join(
         principals,
-        sa.and_(
-            principals.c.tenant_id == api_keys.c.tenant_id, principals.c.principal_id == api_keys.c.principal_id
-        ),
+        sa.and_(principals.c.tenant_id == api_keys.c.tenant_id, principals.c.principal_id == api_keys.c.principal_id),
     )
     .where(of_tenant(api_keys), of_tenant(principals))
 )
@@ -190,5 +188,3 @@ def _checked_name(name: str) -> str:
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
-
-

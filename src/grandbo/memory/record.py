@@ -45,10 +45,11 @@ _SAME_CLAIM = (
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An acknowledgement, and whether the command had been carried out before."""
+    """An acknowledgement; whether the command had been carried out before; whether this time it appended anything."""
 
     acknowledgement: Acknowledgement
     replayed: bool
+    appended: bool
 
 
 def finding_command_id(finding: Finding) -> UUID:
@@ -81,7 +82,7 @@ def record_finding(
     """
     command, decision = _command(tenant_id, principal, policy, finding, command_id)
     appended = run_command(database, command, clock=clock)
-    return Recorded(decision.acknowledge(appended), appended.replayed)
+    return _recorded(decision, appended)
 
 
 def record_findings(
@@ -106,11 +107,7 @@ def record_findings(
         outcomes.append(GrandboError("not carried out"))
     appended = run_commands(database, tenant_id, [command for _, command, _ in made], clock=clock)
     for (place, _, decision), outcome in zip(made, appended, strict=True):
-        outcomes[place] = (
-            outcome
-            if isinstance(outcome, GrandboError)
-            else Recorded(decision.acknowledge(outcome), outcome.replayed)
-        )
+        outcomes[place] = outcome if isinstance(outcome, GrandboError) else _recorded(decision, outcome)
     return outcomes
 
 
@@ -166,6 +163,12 @@ class _Decision:
             self._known["hash"].hex(),
             created=False,
         )
+
+
+def _recorded(decision: _Decision, appended: Appended) -> Recorded:
+    return Recorded(
+        decision.acknowledge(appended), appended.replayed, appended=bool(appended.events) and not appended.replayed
+    )
 
 
 def _acknowledgement(event: RecordedEvent) -> Acknowledgement:

@@ -120,5 +120,3 @@ def list_tenants(database: Database) -> list[Tenant]:
     """All tenants, by name; each is read under its own binding."""
     found = [find_tenant(database, str(tenant_id)) for tenant_id in all_tenants(database)]
     return sorted(found, key=lambda tenant: tenant.name)
-
-

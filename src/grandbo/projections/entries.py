@@ -124,5 +124,3 @@ def _recorded_row(event: RecordedEvent, recorded: EntryRecorded) -> dict[str, An
         "recorded_at": event.header.recorded_at,
         "changed_at": event.header.recorded_at,
     }
-
-

@@ -124,7 +124,7 @@ def _key_order(table: sa.Table) -> list[sa.ColumnElement[Any]]:
 
 @lru_cache
 def _digest_query(table: sa.Table) -> sa.Select[Any]:
-    nothing = sa.literal_column("''::bytea")
+    nothing: sa.ColumnElement[bytes] = sa.literal_column("''::bytea")
     in_order = pg.aggregate_order_by(nothing, *_key_order(table))
     joined = sa.func.string_agg(_row_digest(table), in_order, type_=sa.LargeBinary)
     digest = sa.func.encode(sa.func.sha256(sa.func.coalesce(joined, nothing)), "hex")
@@ -133,10 +133,8 @@ def _digest_query(table: sa.Table) -> sa.Select[Any]:
 
 @lru_cache
 def _rows_query(table: sa.Table) -> sa.Select[Any]:
-    key = sa.func.jsonb_build_object(
-        *(part for column in table.primary_key.columns for part in (column.name, sa.cast(column, sa.Text)))
-    )
-    return sa.select(key.label("key"), _row_digest(table).label("digest")).where(of_tenant(table))
+    key: list[Any] = [sa.cast(column, sa.Text).label(column.name) for column in table.primary_key.columns]
+    return sa.select(*key, _row_digest(table).label("row_digest")).where(of_tenant(table))
 
 
 def _digest(transaction: Transaction, table: sa.Table, tenant_id: UUID) -> str:
@@ -144,11 +142,15 @@ def _digest(transaction: Transaction, table: sa.Table, tenant_id: UUID) -> str:
 
 
 def _differences(live: Transaction, scratch: Transaction, table: sa.Table, tenant_id: UUID) -> list[Difference]:
-    params = {TENANT.key: tenant_id}
-    sides = {
-        side: {(tuple(sorted(row["key"].items())), bytes(row["digest"])) for row in found.execute(query, params)}
-        for side, found, query in (("live", live, _rows_query(table)), ("replay", scratch, _rows_query(table)))
-    }
-    only = [("live", key) for key, _ in sorted(sides["live"] - sides["replay"])]
-    only += [("replay", key) for key, _ in sorted(sides["replay"] - sides["live"])]
-    return [Difference(table.name, side, dict(key)) for side, key in only[:SHOWN_DIFFERENCES]]
+    here, replayed = (_keyed_rows(side, table, tenant_id) for side in (live, scratch))
+    only = [("live", key) for key, _ in sorted(here - replayed)] + [
+        ("replay", key) for key, _ in sorted(replayed - here)
+    ]
+    names = [column.name for column in table.primary_key.columns]
+    return [Difference(table.name, side, dict(zip(names, key, strict=True))) for side, key in only[:SHOWN_DIFFERENCES]]
+
+
+def _keyed_rows(transaction: Transaction, table: sa.Table, tenant_id: UUID) -> set[tuple[tuple[str, ...], bytes]]:
+    rows = transaction.execute(_rows_query(table), {TENANT.key: tenant_id})
+    names = [column.name for column in table.primary_key.columns]
+    return {(tuple(row[name] for name in names), row["row_digest"]) for row in rows}

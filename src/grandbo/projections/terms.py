@@ -26,9 +26,11 @@ B = 0.75
 TYPICAL_LENGTH = 250
 FIELD_WEIGHTS = {"title": 3, "tags": 3, "service": 2, "summary": 2, "body": 1}
 
-_posting = sa.func.unnest(
-    sa.bindparam("terms", type_=pg.ARRAY(sa.Text)), sa.bindparam("weights", type_=pg.ARRAY(sa.Integer))
-).table_valued(sa.column("term", sa.Text), sa.column("weight", sa.Integer), name="posting").render_derived()
+_posting = (
+    sa.func.unnest(sa.bindparam("terms", type_=pg.ARRAY(sa.Text)), sa.bindparam("weights", type_=pg.ARRAY(sa.Integer)))
+    .table_valued(sa.column("term", sa.Text), sa.column("weight", sa.Integer), name="posting")
+    .render_derived()
+)
 
 _INSERT = sa.insert(terms).from_select(
     ["tenant_id", "entry_id", "term", "from_position", "weight", "visibility"],

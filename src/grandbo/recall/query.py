@@ -177,10 +177,10 @@ def _match(row: Row, score: float) -> Match:
     )
 
 
-def _searched(
-    rows: list[Row], signals: tuple[str, ...], vector: TopicVector, matches: tuple[Match, ...]
-) -> Searched:
-    counts = rows[0] if rows else {"eligible": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}
+def _searched(rows: list[Row], signals: tuple[str, ...], vector: TopicVector, matches: tuple[Match, ...]) -> Searched:
+    counts: dict[str, Any] = (
+        rows[0] if rows else {"eligible": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}
+    )
     embedded = counts["embedded"]
     return Searched(
         signals=signals,

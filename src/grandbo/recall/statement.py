@@ -41,7 +41,7 @@ _ROW_COLUMNS = (
 )
 
 _Candidates = sa.bindparam("candidates", type_=sa.Integer)
-_Double = sa.Double()
+_Double: sa.Double[float] = sa.Double()
 
 
 @lru_cache(maxsize=64)
@@ -58,9 +58,7 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
     floor = _lexical_floor(size, semantic_list, near)
     lexical_list = _lexical_list(eligible, size, floor) if lexical else _no_lexical_list()
 
-    both = lexical_list.outerjoin(
-        semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True
-    )
+    both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
     candidate = (
         sa.select(
             sa.func.coalesce(lexical_list.c.entry_id, semantic_list.c.entry_id).label("entry_id"),
@@ -78,9 +76,7 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
         .where(of_tenant(entries))
         .cte("found")
     )
-    return sa.select(size.c.eligible, near, found).select_from(
-        size.join(near, sa.true()).outerjoin(found, sa.true())
-    )
+    return sa.select(size.c.eligible, near, found).select_from(size.join(near, sa.true()).outerjoin(found, sa.true()))
 
 
 def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.ColumnElement[int]:
@@ -126,7 +122,7 @@ def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) 
     )
     rarest_first = pg.aggregate_order_by(posting.c.term, rarity.c.rarity.desc(), posting.c.term)
     return (
-        sa.select(best.c.entry_id, best.c.lexical_rank, pg.array_agg(rarest_first).label("matched_terms"))
+        sa.select(best.c.entry_id, best.c.lexical_rank, sa.func.array_agg(rarest_first).label("matched_terms"))
         .join(posting, posting.c.entry_id == best.c.entry_id)
         .join(rarity, rarity.c.term == posting.c.term)
         .group_by(best.c.entry_id, best.c.lexical_rank)
@@ -140,7 +136,7 @@ def _rarity(asked: sa.BindParameter[Any], posting: sa.CTE, size: sa.CTE) -> sa.C
     topic = sa.func.unnest(asked).table_valued(sa.column("term", sa.Text), name="topic").render_derived()
     n = sa.func.coalesce(frequency.c.n, 0)
     whole = sa.select(size.c.eligible).scalar_subquery()
-    half = sa.literal_column("0.5::float8")
+    half: sa.ColumnElement[float] = sa.literal_column("0.5::float8")
     thousandths = sa.func.round(1000 * sa.func.ln(1 + (whole - n + half) / (n + half)))
     # greatest: a term that stands in nearly every entry says next to nothing, but never counts against one.
     # integer: a sum of them is the same in whatever order the server adds, and needs no numeric arithmetic.

@@ -28,7 +28,7 @@ _ROLES = {
     "grandbo_owner": "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB",
     "grandbo_eraser": "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB",
     "grandbo_migrator": "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOINHERIT",
-    **{role: "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB" for role in APP_ROLES},
+    **dict.fromkeys(APP_ROLES, "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB"),
     SERVICE_ROLE: "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOINHERIT",
 }
 
@@ -78,7 +78,7 @@ def prepare(conn: Connection[tuple[object, ...]], *, service_login: str, service
 
 
 def finish(conn: Connection[tuple[object, ...]]) -> None:
-    """After the migrations: give the two erasure functions to their narrow owner, let the app roles read the version."""
+    """After the migrations: give the erasure functions to their narrow owner, let the app roles read the version."""
     readers = sql.SQL(", ").join(map(sql.Identifier, APP_ROLES))
     conn.execute(sql.SQL("GRANT SELECT ON grandbo.alembic_version TO {}").format(readers))
     # A new owner must be able to create in the schema for the moment in which it takes the functions over.
@@ -97,7 +97,7 @@ def _create_role(conn: Connection[tuple[object, ...]], role: str, attributes: st
     if exists:
         return
     try:
-        conn.execute(sql.SQL("CREATE ROLE {} {}").format(sql.Identifier(role), sql.SQL(attributes)))  # type: ignore[arg-type]
+        conn.execute(sql.SQL("CREATE ROLE {} {}").format(sql.Identifier(role), sql.SQL(attributes)))
     except (errors.DuplicateObject, errors.UniqueViolation):
         # Roles belong to the server: a bootstrap of another database of it may have been a moment faster.
         log.info("role_exists", role=role)
@@ -117,7 +117,9 @@ def _prepare_database(conn: Connection[tuple[object, ...]], service_login: str) 
     row = conn.execute("SELECT current_database()").fetchone()
     database = sql.Identifier(str(row[0])) if row else sql.Identifier("postgres")
     members = sql.SQL(", ").join(map(sql.Identifier, (*APP_ROLES, "grandbo_migrator", service_login)))
-    schema_users = sql.SQL(", ").join(map(sql.Identifier, (*APP_ROLES, "grandbo_owner", "grandbo_eraser", service_login)))
+    schema_users = sql.SQL(", ").join(
+        map(sql.Identifier, (*APP_ROLES, "grandbo_owner", "grandbo_eraser", service_login))
+    )
     conn.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
     conn.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, members))
     conn.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from grandbo.storage.tables import SCHEMA
 
-_dialect = PGDialect_psycopg()
+_dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 Executable = sa.Executable
 

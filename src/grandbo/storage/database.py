@@ -83,7 +83,7 @@ class Transaction:
 
     def assume(self, role: Role) -> None:
         """Go on as another role of the same tenant."""
-        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # type: ignore[call-overload]  # role is one of four names
+        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # role is one of four names
 
     def fix_output(self) -> None:
         """Make the text form of a row the same on every server and for every login: digests are taken of it."""
@@ -180,7 +180,7 @@ class Database:
         for _ in range(self._attempts):
             conn = self.pool.getconn(self._pool_timeout)
             try:
-                conn.execute(begin, prepare=False)  # type: ignore[call-overload]  # built from checked parts only
+                conn.execute(begin, prepare=False)  # built from checked parts only
             except psycopg.OperationalError as error:
                 failure = error
                 conn.close()

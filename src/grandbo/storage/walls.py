@@ -121,7 +121,8 @@ def wall_statements(
         yield f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY"
         yield f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY"
         if not distributed:
-            yield f"CREATE POLICY tenant_wall ON {name} AS RESTRICTIVE FOR ALL TO PUBLIC USING ({own}) WITH CHECK ({own})"
+            wall = f"CREATE POLICY tenant_wall ON {name} AS RESTRICTIVE FOR ALL TO PUBLIC"
+            yield f"{wall} USING ({own}) WITH CHECK ({own})"
         yield from (_policy(name, policy, distributed) for policy in table_policies)
 
 

@@ -82,7 +82,6 @@ _ATTEMPTS = sa.select(embedding_attempts.c.attempts).where(
 _REVIVE = sa.delete(embedding_attempts).where(of_tenant(embedding_attempts), embedding_attempts.c.stamp == _STAMP)
 
 
-
 @dataclass(frozen=True, slots=True)
 class BacklogCounts:
     """How many entries lack a vector of a stamp: still to do, and given up."""

@@ -159,9 +159,7 @@ class EmbeddingWorker:
         ends = np.cumsum([len(item.windows) for item in prepared])
         return np.split(vectors, ends[:-1])
 
-    def _append(
-        self, tenant_id: UUID, stamp: str, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]
-    ) -> int:
+    def _append(self, tenant_id: UUID, stamp: str, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]) -> int:
         commands = [_command(tenant_id, stamp, item, found) for item, found in vectors]
         outcomes = run_commands(self._database, tenant_id, commands, clock=self._clock) if commands else []
         for outcome in outcomes:
@@ -201,7 +199,7 @@ def _command(tenant_id: UUID, stamp: str, item: _Prepared, vectors: npt.NDArray[
         ),
     )
 
-    def decide(found: list[list[Row]], now: datetime) -> Sequence[Event]:
+    def decide(found: list[list[Row]], _now: datetime) -> Sequence[Event]:
         # The text may have been replaced while the provider was at work; its vector is worth nothing then.
         still_there = any(now_row["text_digest"] == row["text_digest"] for now_row in found[0])
         return [Event(entry_id, body)] if still_there else []

@@ -1,0 +1,178 @@
+"""Rebuild equals live: in another process, zone, hash seed and date, after damage, and while others write."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grandbo.errors import EventUnreadable
+from grandbo.library import Grandbo, TenantMemory
+from tests.support.factories import make_finding
+from tests.support.postgres import TestDatabase, TestServer
+from tests.support.providers import words_embedder
+
+ROOT = Path(__file__).parents[2]
+
+
+def _fill(memory: TenantMemory) -> None:
+    for _ in range(4):
+        memory.record_finding(make_finding())
+    finding = make_finding(summary="line\nbreak", occurred_at="1628-08-10")
+    memory.record_finding({**finding, "title": "Zoë’s データ 🔥"})
+    memory.record_finding(
+        {**finding, "title": "Zoë’s データ 🔥", "incident": {"source": "pager", "id": "another"}, "occurred_at": None}
+    )
+    memory.embed()
+    memory.record_finding(make_finding())
+
+
+class TestReplay:
+    @pytest.mark.parametrize(
+        "environment",
+        [
+            {"TZ": "Pacific/Kiritimati", "PYTHONHASHSEED": "1", "LC_ALL": "C"},
+            {"TZ": "America/St_Johns", "PYTHONHASHSEED": "4242", "LC_ALL": "C.UTF-8"},
+        ],
+        ids=["Kiritimati", "St Johns"],
+    )
+    def test_a_replay_elsewhere_gives_the_same_rows_and_digest(
+        self, memory: TenantMemory, database: TestDatabase, environment: dict[str, str]
+    ) -> None:
+        """Another zone, locale, hash seed and a date before all events change no row of a replay."""
+        _fill(memory)
+        here = memory.check_rebuild()
+
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.rebuild_child", database.service, memory.tenant.name],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert 0 == done.returncode, done.stderr
+        assert {"ok": True, "digest": here.digest, "position": here.position} == json.loads(done.stdout)
+
+    def test_a_damaged_projection_is_named_and_repaired(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """A row changed behind the log's back is found with its key; a rebuild puts it right."""
+        _fill(memory)
+        with database.as_admin() as conn:
+            conn.execute(
+                "UPDATE grandbo.org_memory_entries SET title = 'forged' WHERE ctid = (SELECT ctid FROM"
+                " grandbo.org_memory_entries WHERE tenant_id = %s LIMIT 1)",
+                (memory.tenant_id,),
+            )
+            conn.execute(
+                "DELETE FROM grandbo.org_memory_terms WHERE ctid = (SELECT ctid FROM"
+                " grandbo.org_memory_terms WHERE tenant_id = %s LIMIT 1)",
+                (memory.tenant_id,),
+            )
+        damaged = memory.check_rebuild()
+        memory.rebuild()
+        repaired = memory.check_rebuild()
+
+        assert {("org_memory_entries", "live"), ("org_memory_entries", "replay"), ("org_memory_terms", "replay")} == {
+            (difference.table, difference.side) for difference in damaged.differences
+        }
+        assert repaired.ok
+
+    def test_a_check_leaves_nothing_behind(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """After a check the scratch schema is empty."""
+        _fill(memory)
+        memory.check_rebuild()
+
+        with database.as_admin() as conn:
+            counts = [
+                conn.execute(f"SELECT count(*) FROM grandbo_scratch.{table}").fetchone()
+                for table in ("org_memory_entries", "org_memory_revisions", "org_memory_terms", "org_memory_embeddings")
+            ]
+        assert [(0,)] * 4 == counts
+
+    def test_a_check_and_a_rebuild_while_others_write_are_right(self, memory: TenantMemory) -> None:
+        """Writers go on during a check and wait during a rebuild; both come out equal."""
+        _fill(memory)
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                memory.record_finding(make_finding())
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            results = [memory.check_rebuild().ok for _ in range(3)]
+            memory.rebuild()
+            results.append(memory.check_rebuild().ok)
+        finally:
+            stop.set()
+            writer.join(60)
+
+        assert [True] * 4 == results
+
+    def test_an_event_that_cannot_be_read_ends_the_rebuild_and_keeps_the_rows(self, server: TestServer) -> None:
+        """A replay never skips: an event of the future stops it by position and type, and the old rows stay."""
+        with (
+            server.clone() as cloned,
+            Grandbo.open(settings=cloned.settings(), embedder=words_embedder()) as opened,
+        ):
+            opened.create_tenant("poison")
+            memory = opened.tenant("poison", principal="human:tester")
+            ack = memory.record_finding(make_finding()).acknowledgement
+            with cloned.as_admin() as conn:
+                conn.execute("ALTER TABLE grandbo.org_memory_events DISABLE TRIGGER ALL")
+                conn.execute("ALTER TABLE grandbo.org_memory_events DROP CONSTRAINT org_memory_events_envelope")
+                conn.execute("UPDATE grandbo.org_memory_events SET schema_version = 99 WHERE position = 2")
+
+            with pytest.raises(EventUnreadable, match="Position 2 holds entry_recorded version 99"):
+                memory.rebuild()
+            found = memory.query_topic("consumers lost their leases", mode="words").matches
+
+        assert [ack.entry_id] == [match.entry_id for match in found]
+
+
+_words = st.sampled_from(["queue", "lease", "disk", "quorum", "certificate", "Zoë", "データ", "naïve", "E1234"])
+_text = st.lists(_words, min_size=1, max_size=6).map(" ".join)
+_step = st.one_of(
+    st.tuples(st.just("record"), _text, st.integers(0, 3), st.sampled_from(["team", "tech", "admin"])),
+    st.tuples(st.just("embed")),
+)
+
+
+class TestRandomHistories:
+    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(steps=st.lists(_step, min_size=1, max_size=8))
+    def test_rebuild_equals_live_after_any_history(self, grandbo: Grandbo, steps: list[Any]) -> None:
+        """Whatever was recorded, corroborated and embedded in whatever order, a replay gives the same rows."""
+        import uuid
+
+        name = f"h-{uuid.uuid4().hex[:12]}"
+        grandbo.create_tenant(name)
+        memory = grandbo.tenant(name, principal="human:tester")
+        for number, step in enumerate(steps):
+            if step[0] == "embed":
+                memory.embed()
+            else:
+                _, title, incident, tier = step
+                memory.record_finding(
+                    make_finding(
+                        title=title,
+                        summary="",
+                        body="",
+                        visibility=tier,
+                        external_id=str(number),
+                        incident={"source": "pager", "id": str(incident)},
+                    )
+                )
+
+        assert memory.check_rebuild().ok
+        assert memory.verify().first_bad is None

@@ -1,0 +1,276 @@
+"""Recall: equal to brute force on real vectors, honest when empty, narrow when filtered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import grandbo
+from grandbo.embedding import build_embedder
+from grandbo.errors import EmbedderTransient, GrandboError, InvalidInput, LimitExceeded, TopicIsSlug, TopicTooShort
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.policy import TIERS
+from tests.support.factories import make_finding
+from tests.support.oracle import expected
+from tests.support.postgres import TestDatabase
+from tests.support.providers import Switchable, words_embedder
+
+SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
+
+TOPICS = (
+    "a certificate was not renewed and clients were refused",
+    "the disk of the database filled up and writes failed",
+    "pods were evicted because nodes ran out of memory",
+    "deployment of a new version broke sign-in for all users",
+    "DNS resolution failed inside the cluster after an upgrade",
+    "hub image did not start because of a dependency conflict",
+    "a job queue grew without bound while workers were idle",
+    "users saw errors 502 from the ingress controller",
+)
+
+
+@pytest.fixture(scope="module")
+def real(database: TestDatabase) -> Iterator[TenantMemory]:
+    """Sixty real incidents, embedded by the local model."""
+    settings = database.settings(embedder="local")
+    with Grandbo.open(settings=settings, embedder=build_embedder(settings)) as opened:
+        opened.create_tenant("recall-real")
+        memory = opened.tenant("recall-real", principal="human:tester")
+        lines = SAMPLE.read_bytes().splitlines(keepends=True)[::3][:50]
+        assert 0 == memory.import_lines(lines, "finding").refused
+        memory.embed()
+        yield memory
+
+
+class TestAgainstBruteForce:
+    @pytest.mark.parametrize("topic", TOPICS)
+    def test_ids_order_ranks_and_distances_equal_a_brute_force_reckoning(
+        self, real: TenantMemory, database: TestDatabase, topic: str
+    ) -> None:
+        """On real vectors, hybrid recall gives what a reckoning over all rows in plain Python gives."""
+        answer = real.query_topic(topic, limit=20)
+
+        assert answer.searched.stamp is not None
+        assert answer.searched.cutoff is not None
+        vector = real._grandbo.meaning.of(topic).vector
+        with database.as_admin() as conn:
+            wanted = expected(
+                conn,
+                real.tenant_id,
+                topic,
+                vector,
+                stamp=answer.searched.stamp,
+                cutoff=answer.searched.cutoff,
+                tiers=TIERS,
+                instant=answer.instant,
+                limit=20,
+            )
+        assert wanted.ids == [match.entry_id for match in answer.matches]
+        assert wanted.eligible == answer.searched.eligible
+        lexical = {match.entry_id: match.lexical.rank for match in answer.matches if match.lexical}
+        assert {entry: rank for rank, entry in enumerate(wanted.lexical, 1) if entry in lexical} == lexical
+        for match in answer.matches:
+            if match.semantic:
+                entry, distance = wanted.semantic[match.semantic.rank - 1]
+                assert entry == match.entry_id
+                assert distance == pytest.approx(match.semantic.distance, abs=1e-6)
+
+    def test_the_same_topic_gives_the_same_answer(self, real: TenantMemory) -> None:
+        """Two recalls at one position are equal in everything but their receipt and instant."""
+        first, second = (real.query_topic(TOPICS[0]).as_dict() for _ in range(2))
+
+        assert first["matches"] == second["matches"]
+        assert first["searched"] == second["searched"]
+
+    def test_a_topic_from_another_world_gets_an_honest_empty(self, real: TenantMemory) -> None:
+        """A cake recipe is not answered with an incident that happens to contain the word party."""
+        answer = real.query_topic("the best chocolate cake recipe for a birthday party")
+
+        assert () == answer.matches
+        assert answer.searched.empty_reason in ("nothing_matched", "beyond_cutoff")
+
+
+class TestEmptyAnswers:
+    def test_nothing_in_scope(self, memory: TenantMemory) -> None:
+        """An empty memory says that there is nothing in scope."""
+        assert "nothing_in_scope" == memory.query_topic("consumers lost their leases").searched.empty_reason
+
+    def test_nothing_matched(self, memory: TenantMemory) -> None:
+        """A memory without anything on the topic says that nothing matched, or how near the nearest was."""
+        memory.record_finding(make_finding())
+        memory.embed()
+
+        answer = memory.query_topic("zebra xylophone", mode="words")
+
+        assert "nothing_matched" == answer.searched.empty_reason
+        assert 1 == answer.searched.eligible
+
+    def test_beyond_the_cutoff(self, database: TestDatabase) -> None:
+        """When the nearest lies just beyond the cutoff, the answer counts it and says how far it is."""
+        with Grandbo.open(settings=database.settings(), embedder=words_embedder()) as opened:
+            opened.create_tenant("beyond")
+            memory = opened.tenant("beyond")
+            memory.record_finding(make_finding(title="alpha beta gamma delta", summary="", body=""))
+            memory.embed()
+            near = memory.query_topic("alpha beta", mode="meaning").matches[0].semantic
+            assert near is not None
+            vector = opened.meaning.of("alpha beta")
+            tight = type(vector)(vector.vector, vector.stamp, near.distance - 0.01)
+            from grandbo.recall.query import check_question, query_topic
+
+            class Tight:
+                def of(self, topic: str) -> Any:
+                    return tight
+
+            answer = query_topic(
+                opened.database,
+                Tight(),  # type: ignore[arg-type]  # the same space with a cutoff a hair before the entry
+                opened.receipts,
+                memory.tenant_id,
+                memory.principal,
+                check_question("alpha beta", mode="meaning"),
+            )
+
+        assert "beyond_cutoff" == answer.searched.empty_reason
+        assert (1, near.distance) == (answer.searched.near_misses, answer.searched.nearest_beyond)
+
+    def test_semantic_side_unavailable(self, database: TestDatabase) -> None:
+        """While the provider is down the answer is keyword-only and says so, and an empty one says why it is empty."""
+        provider = Switchable()
+        from grandbo.embedding import Embedder
+
+        with Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened:
+            opened.create_tenant("provider-down")
+            memory = opened.tenant("provider-down")
+            ack = memory.record_finding(make_finding()).acknowledgement
+            provider.failure = EmbedderTransient()
+
+            found = memory.query_topic("consumers lost their leases")
+            calls = provider.calls
+            empty = memory.query_topic("zebra xylophone")
+
+        assert [ack.entry_id] == [match.entry_id for match in found.matches]
+        assert (("lexical",), "embedder_transient") == (found.searched.signals, found.searched.degraded)
+        assert "semantic_unavailable" == empty.searched.empty_reason
+        assert calls == provider.calls, "the second recall did not wait for a provider known to be down"
+
+
+class TestFilters:
+    def test_filters_only_narrow(self, memory: TenantMemory) -> None:
+        """A kind or a service keeps a part of the unfiltered answer and adds nothing to it."""
+        memory.record_finding(make_finding(service="checkout"))
+        memory.record_finding(make_finding(service="billing"))
+        memory.record_finding(make_finding(service="billing", kind="runbook"))
+        memory.embed()
+        topic = "consumers lost their leases"
+        every = {match.entry_id for match in memory.query_topic(topic, limit=20).matches}
+
+        billing = {match.entry_id for match in memory.query_topic(topic, service="billing").matches}
+        runbooks = {match.entry_id for match in memory.query_topic(topic, kinds=["runbook"]).matches}
+        both = {m.entry_id for m in memory.query_topic(topic, kinds=["runbook"], service="checkout").matches}
+
+        assert (3, 2, 1, 0) == (len(every), len(billing), len(runbooks), len(both))
+        assert billing | runbooks <= every
+
+    def test_expired_entries_are_out_of_scope(self, grandbo: Grandbo, memory: TenantMemory) -> None:
+        """What has expired is neither ranked nor counted."""
+        from datetime import timedelta
+
+        from grandbo.types import utc_now
+
+        memory.record_finding(make_finding())
+        memory.embed()
+        later = type(grandbo)(
+            grandbo.settings, grandbo._opened, grandbo.embedder, clock=lambda: utc_now() + timedelta(days=91)
+        )
+        answer = TenantMemory(later, memory.tenant, memory.principal).query_topic("consumers lost their leases")
+        later.receipts.close()
+
+        assert (0, "nothing_in_scope") == (answer.searched.eligible, answer.searched.empty_reason)
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [
+            ({"topic": "leases"}, TopicTooShort),
+            ({"topic": "svc-name_v2"}, TopicIsSlug),
+            ({"topic": "   "}, TopicTooShort),
+            ({"topic": "🔥 🔥 🔥"}, TopicTooShort),
+            ({"topic": "a \x00 b"}, InvalidInput),
+            ({"topic": "half \ud800 pair"}, InvalidInput),
+            ({"topic": "x y " * 3000}, LimitExceeded),
+            ({"topic": 7}, InvalidInput),
+            ({"topic": "two words", "limit": 0}, InvalidInput),
+            ({"topic": "two words", "limit": 21}, InvalidInput),
+            ({"topic": "two words", "limit": True}, InvalidInput),
+            ({"topic": "two words", "kinds": ["incident"]}, InvalidInput),
+            ({"topic": "two words", "service": " "}, InvalidInput),
+            ({"topic": "two words", "mode": "both"}, InvalidInput),
+        ],
+    )
+    def test_a_bad_question_is_refused_with_its_own_error(
+        self, memory: TenantMemory, arguments: dict[str, Any], error: type[GrandboError]
+    ) -> None:
+        """Every argument that does not fit has a typed error; nothing is guessed."""
+        with pytest.raises(error):
+            memory.query_topic(**arguments)
+
+
+class TestScripts:
+    @pytest.mark.parametrize(
+        ("title", "topic"),
+        [
+            ("データベースの接続が切断された", "データベースの接続が切断された"),
+            ("数据库连接池耗尽导致服务中断", "数据库连接池耗尽导致服务中断"),
+            ("데이터베이스 연결이 끊어졌습니다", "데이터베이스 연결이 끊어졌습니다"),
+            ("ฐานข้อมูลหยุดทำงานเพราะดิสก์เต็ม", "ฐานข้อมูลหยุดทำงานเพราะดิสก์เต็ม"),
+            ("تعطلت قاعدة البيانات بسبب امتلاء القرص", "تعطلت قاعدة البيانات بسبب امتلاء القرص"),
+            ("svc-name_v2 fails with E1234", "what is E1234 in svc-name_v2"),
+            ("OOMKilled in getUserById", "why was getUserById OOMKilled"),
+            ("/var/lib/docker is full", "disk /var/lib/docker full again"),
+        ],
+    )
+    def test_text_in_any_script_is_found_by_its_words(self, memory: TenantMemory, title: str, topic: str) -> None:
+        """An entry's own words, in any script, rank it first by words alone."""
+        for _ in range(3):
+            memory.record_finding(make_finding())
+        ack = memory.record_finding(make_finding(title=title, summary="", body="")).acknowledgement
+
+        answer = memory.query_topic(topic, mode="words")
+
+        assert ack.entry_id == answer.matches[0].entry_id
+
+    def test_a_long_sentence_finds_the_entry_that_shares_two_rare_words(self, memory: TenantMemory) -> None:
+        """Thirty common words around them do not hide two rare ones."""
+        for _ in range(5):
+            memory.record_finding(make_finding())
+        ack = memory.record_finding(
+            make_finding(title="Quorum lost in zookeeper", summary="Fsync stalls", body="")
+        ).acknowledgement
+        topic = (
+            "since the upgrade of this morning we see that requests are slow from time to time and somebody said "
+            "it could have to do with zookeeper and its quorum but nobody is sure about it"
+        )
+
+        assert ack.entry_id == memory.query_topic(topic, mode="words").matches[0].entry_id
+
+
+class TestReceipts:
+    def test_a_receipt_is_kept_without_the_topic(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """Each recall leaves its position, parameters and ranks, and of the topic nothing but a keyed HMAC."""
+        memory.record_finding(make_finding())
+        answer = memory.query_topic("consumers lost their leases")
+        memory._grandbo.receipts.flush()
+
+        with database.as_admin() as conn:
+            row = conn.execute(
+                "SELECT to_jsonb(r) FROM grandbo.org_memory_receipts r WHERE receipt_id = %s", (answer.receipt_id,)
+            ).fetchone()
+        assert row is not None
+        document: Any = row[0]
+        assert answer.position == document["position"]
+        assert [str(match.entry_id) for match in answer.matches] == [m["entry_id"] for m in document["matches"]]
+        assert "leases" not in json.dumps(document)

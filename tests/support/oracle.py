@@ -1,0 +1,120 @@
+"""
+Recall by brute force: an independent reckoning over plain rows, read by a superuser, with numpy and Python alone.
+
+It shares the text's terms with the product, and nothing of its SQL: scope, both rankings, the gates and the fusion are
+written down again from the design.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg.rows import dict_row
+
+from grandbo.text import terms
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What recall must give: ids in order, and the rankings behind them."""
+
+    ids: list[UUID]
+    lexical: list[UUID]
+    semantic: list[tuple[UUID, float]]
+    eligible: int
+
+
+def expected(
+    conn: psycopg.Connection[Any],
+    tenant_id: UUID,
+    topic: str,
+    vector: np.ndarray[Any, Any] | None,
+    *,
+    stamp: str,
+    cutoff: float,
+    tiers: tuple[str, ...],
+    instant: datetime,
+    kinds: tuple[str, ...] = (),
+    service: str | None = None,
+    limit: int = 5,
+    words: bool = True,
+) -> Expected:
+    """Rank everything in scope by brute force."""
+    register_vector(conn)
+    cursor = conn.cursor(row_factory=dict_row)
+    entries = cursor.execute("SELECT * FROM grandbo.org_memory_entries WHERE tenant_id = %s", (tenant_id,)).fetchall()
+    eligible = {
+        row["entry_id"]
+        for row in entries
+        if row["visibility"] in tiers
+        and row["status"] == "published"
+        and row["valid_from"] <= instant < row["expires_at"]
+        and (not kinds or row["kind"] in kinds)
+        and (service is None or row["service"] == service)
+    }
+    semantic, measured = _semantic(cursor, tenant_id, eligible, vector, stamp, cutoff)
+    alone = vector is not None and measured == len(eligible) and not semantic
+    asked = list(dict.fromkeys(terms(topic)))[:256]
+    lexical = _lexical(cursor, tenant_id, eligible, asked, 5_000 if alone else 500) if words else []
+    scores: defaultdict[UUID, float] = defaultdict(float)
+    for ranking in (lexical, [entry for entry, _ in semantic]):
+        for rank, entry in enumerate(ranking, start=1):
+            scores[entry] += 1 / (60 + rank)
+    ids = sorted(scores, key=lambda entry: (-scores[entry], entry))[:limit]
+    return Expected(ids, lexical, semantic, len(eligible))
+
+
+def _semantic(
+    cursor: Any, tenant_id: UUID, eligible: set[UUID], vector: Any, stamp: str, cutoff: float
+) -> tuple[list[tuple[UUID, float]], int]:
+    if vector is None:
+        return [], 0
+    rows = cursor.execute(
+        "SELECT entry_id, vector FROM grandbo.org_memory_embeddings"
+        " WHERE tenant_id = %s AND stamp = %s AND to_position IS NULL",
+        (tenant_id, stamp),
+    ).fetchall()
+    topic = np.asarray(vector, dtype=np.float64)
+    nearest: dict[UUID, float] = {}
+    for row in rows:
+        if row["entry_id"] in eligible:
+            other = np.asarray(row["vector"].to_numpy(), dtype=np.float64)
+            distance = 1 - float(topic @ other) / float(np.linalg.norm(topic) * np.linalg.norm(other))
+            nearest[row["entry_id"]] = min(distance, nearest.get(row["entry_id"], 9.0))
+    ranked = sorted(((distance, entry) for entry, distance in nearest.items() if distance < cutoff))[:25]
+    return [(entry, distance) for distance, entry in ranked], len(nearest)
+
+
+def _lexical(cursor: Any, tenant_id: UUID, eligible: set[UUID], asked: list[str], floor_bp: int) -> list[UUID]:
+    rows = cursor.execute(
+        "SELECT term, entry_id, weight FROM grandbo.org_memory_terms"
+        " WHERE tenant_id = %s AND to_position IS NULL AND term = ANY(%s)",
+        (tenant_id, asked),
+    ).fetchall()
+    postings: defaultdict[str, dict[UUID, int]] = defaultdict(dict)
+    for row in rows:
+        if row["entry_id"] in eligible:
+            postings[row["term"]][row["entry_id"]] = row["weight"]
+    rarity = {
+        term: max(
+            1, round(1000 * math.log(1 + (len(eligible) - len(postings[term]) + 0.5) / (len(postings[term]) + 0.5)))
+        )
+        for term in asked
+    }
+    whole = sum(rarity.values())
+    score: defaultdict[UUID, int] = defaultdict(int)
+    shared: defaultdict[UUID, int] = defaultdict(int)
+    for term in asked:
+        for entry, weight in postings[term].items():
+            score[entry] += rarity[term] * weight
+            shared[entry] += rarity[term]
+    kept = [entry for entry in score if shared[entry] * 10_000 >= whole * floor_bp]
+    return sorted(kept, key=lambda entry: (-score[entry], entry))[:25]
