@@ -44,6 +44,8 @@ STATE = """
   changed_at timestamptz NOT NULL,
 """
 
+# Postings are most of what a write costs, so they have one index: it answers recall by itself, and the postings of an
+# entry are found through it with the terms that the entry's row lists.
 # The vector is stored PLAIN, in a narrow table of its own: out of line, as a wide column is by default, an exact scan
 # of 5,000 is five to six times slower.
 TABLES = """
@@ -61,13 +63,12 @@ CREATE TABLE {schema}.org_memory_entries (
   entry_id uuid NOT NULL,
   revision int NOT NULL,
   position bigint NOT NULL,
+  terms text[] NOT NULL,
   {entry_state}
   CONSTRAINT org_memory_entries_key PRIMARY KEY (tenant_id, entry_id));
 CREATE INDEX org_memory_entries_scope ON {schema}.org_memory_entries
   (tenant_id, status, visibility, valid_from, expires_at, kind, service, entry_id);
 CREATE INDEX org_memory_entries_claim ON {schema}.org_memory_entries (tenant_id, claim_digest);
-CREATE INDEX org_memory_entries_incident ON {schema}.org_memory_entries (tenant_id, incident_source, incident_id);
-CREATE INDEX org_memory_entries_external ON {schema}.org_memory_entries (tenant_id, external_id);
 
 CREATE TABLE {schema}.org_memory_revisions (
   tenant_id uuid NOT NULL,
@@ -82,15 +83,14 @@ CREATE TABLE {schema}.org_memory_revisions (
 
 CREATE TABLE {schema}.org_memory_terms (
   tenant_id uuid NOT NULL,
-  entry_id uuid NOT NULL,
   term text NOT NULL,
+  entry_id uuid NOT NULL,
   from_position bigint NOT NULL,
   to_position bigint,
   weight int NOT NULL,
   visibility text NOT NULL,
-  CONSTRAINT org_memory_terms_key PRIMARY KEY (tenant_id, entry_id, term, from_position));
-CREATE INDEX org_memory_terms_live ON {schema}.org_memory_terms (tenant_id, term, entry_id)
-  INCLUDE (weight, visibility) WHERE to_position IS NULL;
+  CONSTRAINT org_memory_terms_key PRIMARY KEY (tenant_id, term, entry_id, from_position)
+    INCLUDE (to_position, weight, visibility));
 
 CREATE TABLE {schema}.org_memory_embeddings (
   tenant_id uuid NOT NULL,

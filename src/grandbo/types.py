@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from uuid_utils.compat import uuid7
 
@@ -41,6 +43,15 @@ def new_id() -> uuid.UUID:
 def derived_id(*parts: str) -> uuid.UUID:
     """A UUIDv5 of the parts, none of which can run into the next: each is written with its length."""
     return uuid.uuid5(NAMESPACE, "".join(f"{len(part)}:{part}" for part in parts))
+
+
+def digest_of(document: Any) -> str:
+    """
+    SHA-256 of plain values, hex: equal values, equal digest.
+
+    For identities that are compared and never shown to a verifier; what is hashed into the chain is RFC 8785.
+    """
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def utc_text(moment: datetime) -> str:

@@ -84,9 +84,8 @@ FIND_COMMAND = (
     .where(of_tenant(events), events.c.command_id == sa.bindparam("command_id"))
     .order_by(events.c.command_index)
 )
-OPEN_HEAD = sa.insert(heads).values(
-    tenant_id=TENANT, position=0, hash=sa.bindparam("hash"), recorded_at=sa.text("'1970-01-01Z'")
-)
+# `recorded_at` has its default: the epoch, before any event.
+OPEN_HEAD = sa.insert(heads).values(tenant_id=TENANT, position=0, hash=sa.bindparam("hash"))
 _GENERATED = {"prev_position"}
 _INSERT_EVENT = sa.insert(events).values(
     {column.name: sa.bindparam(column.name) for column in events.c if column.name not in _GENERATED}

@@ -7,6 +7,7 @@ Verification of a tenant's log against itself: the product's own implementation.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,14 @@ _TEXT_COLUMNS = (
     "tenant_id",
 )
 _PLAIN_COLUMNS = ("position", "stream_version", "event_type", "schema_version", "principal", "command_index")
+_TIME_COLUMNS = ("occurred_at", "recorded_at")
+_KEYS = {"v", "commitment", *_TEXT_COLUMNS, *_PLAIN_COLUMNS, *_TIME_COLUMNS}
+_NULLABLE = {"subject_id", "correlation_id", "causation_id"}
+_SHAPES = {
+    "commitment": re.compile(r"[0-9a-f]{64}"),
+    "event_type": re.compile(r"[a-z][a-z0-9_]{0,62}"),
+    "principal": re.compile(r"(human|agent|hook|system):[0-9a-f-]{36}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,9 @@ def verify_tenant(database: Database, tenant_id: UUID, *, progress: Progress | N
     if fault is None and not heads:
         fault = Fault(0, "the tenant has no head")
     elif fault is None and (head, heads[0]["hash"]) != (state.position, state.hash):
-        fault = Fault(min(head, state.position) + 1, "the head does not name the last event")
+        # The same position with another hash: the last event is not the one that the head was moved onto.
+        first_bad = head if head == state.position else min(head, state.position) + 1
+        fault = Fault(first_bad, "the head does not name the last event")
     return Verification(tenant_id, state.position, head, fault)
 
 
@@ -106,15 +117,17 @@ def verify_rows(tenant_id: UUID, rows: Iterable[Row], progress: Progress | None 
 
 
 def _fault_of(state: _State, tenant_id: str, row: Row) -> str | None:
-    try:
-        document = json.loads(row["envelope"])
-    except ValueError:
-        return "envelope is not JSON"
-    if not isinstance(document, dict) or rfc8785.dumps(document).decode() != row["envelope"]:
+    document = _canonical_document(row["envelope"])
+    if document is None:
         return "envelope is not canonical"
-    if document.get("tenant_id") != tenant_id:
+    if document.keys() != _KEYS or type(document["v"]) is not int or document["v"] != 1:
+        return "envelope is not of version 1"
+    malformed = _malformed_key(document)
+    if malformed is not None:
+        return f"envelope has a malformed {malformed}"
+    if document["tenant_id"] != tenant_id:
         return "event of another tenant"
-    if document.get("position") != state.position + 1 or row["position"] != state.position + 1:
+    if document["position"] != state.position + 1 or row["position"] != state.position + 1:
         return "gap, duplicate or reorder"
     column = _column_that_differs(document, row)
     if column is not None:
@@ -122,15 +135,33 @@ def _fault_of(state: _State, tenant_id: str, row: Row) -> str | None:
     return _chain_fault(state, row) or _body_fault(state, document, row) or _order_fault(state, document)
 
 
+def _canonical_document(envelope: str) -> dict[str, Any] | None:
+    try:
+        document = json.loads(envelope)
+        is_canonical = isinstance(document, dict) and rfc8785.dumps(document).decode() == envelope
+    except (ValueError, RecursionError):
+        return None
+    return document if is_canonical else None
+
+
+def _malformed_key(document: dict[str, Any]) -> str | None:
+    for name in sorted(_KEYS - _NULLABLE):
+        value, shape = document[name], _SHAPES.get(name)
+        if value is None or (shape is not None and not (isinstance(value, str) and shape.fullmatch(value))):
+            return name
+    return None
+
+
 def _column_that_differs(document: dict[str, Any], row: Row) -> str | None:
     for name in _TEXT_COLUMNS:
-        if document.get(name) != (None if row[name] is None else str(row[name])):
+        if document[name] != (None if row[name] is None else str(row[name])):
             return name
     for name in _PLAIN_COLUMNS:
-        if document.get(name) != row[name]:
+        # The types too: to Python `true` equals 1.
+        if type(document[name]) is not type(row[name]) or document[name] != row[name]:
             return name
-    for name in ("occurred_at", "recorded_at"):
-        if document.get(name) != utc_text(row[name]):
+    for name in _TIME_COLUMNS:
+        if document[name] != utc_text(row[name]):
             return name
     return None
 
@@ -149,12 +180,26 @@ def _body_fault(state: _State, document: dict[str, Any], row: Row) -> str | None
     if body is None:
         state.removed.append(document)
         return None
-    if len(salt) != chain.SALT_BYTES or chain.commitment(salt, body).hex() != document.get("commitment"):
+    if len(salt) != chain.SALT_BYTES or chain.commitment(salt, body).hex() != document["commitment"]:
         return "body altered: it does not fit its commitment"
     if document["event_type"] in _ERASURES:
+        streams = _erased_streams(body)
+        if streams is None:
+            return "erasure that does not say what it removed"
         subject = document["stream_id"] if document["event_type"] == "subject_erased" else None
-        state.erasures.append((document["position"], set(json.loads(body).get("streams", ())), subject))
+        state.erasures.append((document["position"], streams, subject))
     return None
+
+
+def _erased_streams(body: bytes) -> set[str] | None:
+    try:
+        document = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        return None
+    streams = document.get("streams", []) if isinstance(document, dict) else None
+    if not isinstance(streams, list) or not all(isinstance(stream, str) for stream in streams):
+        return None
+    return set(streams)
 
 
 def _order_fault(state: _State, document: dict[str, Any]) -> str | None:

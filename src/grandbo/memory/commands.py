@@ -8,14 +8,11 @@ stored by then.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from itertools import chain
 from uuid import UUID
-
-import rfc8785
 
 from grandbo.errors import CommandReused, GrandboError
 from grandbo.events.log import (
@@ -65,11 +62,6 @@ class Appended:
 
     events: list[RecordedEvent]
     replayed: bool
-
-
-def content_digest(document: Any) -> str:
-    """Identity of what a command says: a retry has the same, another use of its id has not. Hex."""
-    return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
 
 
 def run_command(database: Database, command: Command, *, clock: Clock = utc_now) -> Appended:
@@ -130,8 +122,8 @@ def _carry_out(
     return Appended(seal_events(command.context, head, decided, versions, now), replayed=False)
 
 
-def _steps(appended: Appended) -> list[Step]:
-    return [*append_steps(appended.events), *steps_for(appended.events)]
+def _steps(appended: Appended) -> Iterator[Step]:
+    return chain(append_steps(appended.events), steps_for(appended.events))
 
 
 def _same_command(context: CommandContext, rows: Sequence[Row]) -> list[RecordedEvent]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import rfc8785
-
 from grandbo.errors import InvalidInput
 from grandbo.events.log import Event
 from grandbo.events.models import EntryCorroborated, EntryRecorded, Evidence, IncidentRef, Policy
 from grandbo.memory.finding import Finding, Incident
-from grandbo.types import PrincipalType, utc_text
+from grandbo.types import PrincipalType, digest_of, utc_text
 
 FUTURE_TOLERANCE = timedelta(days=1)
 
@@ -38,7 +35,7 @@ class AlreadyKnown:
 
 def text_digest(title: str, summary: str, body: str) -> str:
     """Identity of an entry's text: what vectors belong to. Hex."""
-    return hashlib.sha256(rfc8785.dumps([title, summary, body])).hexdigest()
+    return digest_of([title, summary, body])
 
 
 def claim_digest(finding: Finding, visibility: str) -> str:
@@ -48,7 +45,7 @@ def claim_digest(finding: Finding, visibility: str) -> str:
         return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
     parts = [finding.kind, visibility, plain(finding.title), plain(finding.summary), plain(finding.body)]
-    return hashlib.sha256(rfc8785.dumps(parts)).hexdigest()
+    return digest_of(parts)
 
 
 def decide_record_finding(

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from grandbo.errors import GrandboError
 from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy
-from grandbo.memory.commands import Appended, Command, content_digest, run_command, run_commands
+from grandbo.memory.commands import Appended, Command, run_command, run_commands
 from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_record_finding
 from grandbo.memory.finding import Finding
 from grandbo.memory.policy import check_visibility, require
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import entries, events
 from grandbo.storage.tenancy import of_tenant
-from grandbo.types import Acknowledgement, Clock, Principal, derived_id, new_id, utc_now
+from grandbo.types import Acknowledgement, Clock, Principal, derived_id, digest_of, new_id, utc_now
 
 # Oldest first: the first entry that made a claim is the one that others corroborate.
 _SAME_CLAIM = (
@@ -120,7 +120,7 @@ def _command(
         tenant_id=tenant_id,
         principal=principal,
         command_id=command_id or finding_command_id(finding),
-        command_digest=content_digest(finding.model_dump(mode="json")),
+        command_digest=digest_of(finding.model_dump(mode="json")),
     )
     claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(finding, visibility))}
     decision = _Decision(finding, policy, visibility, principal)

@@ -14,13 +14,12 @@ from grandbo.errors import InvalidInput, TenantExists, TenantUnknown
 from grandbo.events.chain import genesis
 from grandbo.events.log import OPEN_HEAD, CommandContext, Event, Head, append_steps, seal_events
 from grandbo.events.models import Policy, TenantCreated
-from grandbo.memory.commands import content_digest
 from grandbo.memory.policy import DEFAULT_POLICY
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Transaction
 from grandbo.storage.tables import policies, receipt_keys, tenants
 from grandbo.storage.tenancy import TENANT, all_tenants, of_tenant, tenant_id_for
-from grandbo.types import Acknowledgement, Clock, Principal, derived_id, from_utc_text, utc_now
+from grandbo.types import Acknowledgement, Clock, Principal, derived_id, digest_of, from_utc_text, utc_now
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
 _EPOCH = from_utc_text("1970-01-01T00:00:00.000000Z")
@@ -79,7 +78,7 @@ def create_tenant(
     tenant_id = tenant_id_for(check_tenant_name(name))
     body = TenantCreated(name=name, policy=policy)
     now = clock()
-    context = CommandContext(tenant_id, principal, derived_id("tenant_created", str(tenant_id)), content_digest(name))
+    context = CommandContext(tenant_id, principal, derived_id("tenant_created", str(tenant_id)), digest_of(name))
     start = Head(0, genesis(tenant_id), _EPOCH)
     sealed = seal_events(context, start, [Event(tenant_id, body, starts_stream=True)], {}, now)
     key = {"tenant_id": tenant_id}

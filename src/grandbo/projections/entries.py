@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.events.log import RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryRecorded
+from grandbo.projections.terms import term_weights
 from grandbo.storage.database import Step
 from grandbo.storage.tables import STATE_COLUMNS, entries, revisions
 from grandbo.storage.tenancy import of_tenant
@@ -96,6 +97,7 @@ def _recorded_row(event: RecordedEvent, recorded: EntryRecorded) -> dict[str, An
         "entry_id": event.header.stream_id,
         "revision": recorded.revision,
         "position": event.position,
+        "terms": list(term_weights(recorded)),
         "kind": recorded.kind,
         "status": "published",
         "title": recorded.title,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from grandbo.events.log import RecordedEvent
 from grandbo.projections import embeddings, entries, policies, terms
@@ -12,6 +12,6 @@ from grandbo.storage.database import Step
 PROJECTORS = (policies.project, entries.project, terms.project, embeddings.project)
 
 
-def steps_for(events: Iterable[RecordedEvent]) -> list[Step]:
-    """Statements that bring the projections from before these events to after them, in order."""
-    return [step for event in events for projector in PROJECTORS for step in projector(event)]
+def steps_for(events: Iterable[RecordedEvent]) -> Iterator[Step]:
+    """Statements that bring the projections from before these events to after them, in order, made when asked for."""
+    return (step for event in events for projector in PROJECTORS for step in projector(event))

@@ -9,6 +9,7 @@ caller's scope: what he may not see must not move what he sees.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
@@ -61,8 +62,9 @@ def project(event: RecordedEvent) -> list[Step]:
     return [(_INSERT, params)]
 
 
+@lru_cache(maxsize=16)
 def term_weights(entry: EntryRecorded) -> dict[str, int]:
-    """Weight of each term, in thousandths, terms in order."""
+    """Weight of each term, in thousandths, terms in order. Remembered: the entry's own row lists the terms too."""
     frequency: Counter[str] = Counter()
     length = 0
     fields = {

@@ -59,16 +59,17 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
     lexical_list = _lexical_list(eligible, size, floor) if lexical else _no_lexical_list()
 
     both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
-    candidate = (
+    # Materialized: the server takes an index for the rows behind the candidates only when their ids are plain columns,
+    # not an expression that row-level security has to distrust.
+    candidate = _materialized(
         sa.select(
             sa.func.coalesce(lexical_list.c.entry_id, semantic_list.c.entry_id).label("entry_id"),
             lexical_list.c.lexical_rank,
             lexical_list.c.matched_terms,
             semantic_list.c.semantic_rank,
             semantic_list.c.distance,
-        )
-        .select_from(both)
-        .cte("candidate")
+        ).select_from(both),
+        "candidate",
     )
     found = (
         sa.select(candidate, *(entries.c[name] for name in _ROW_COLUMNS))

@@ -8,7 +8,7 @@ end with the transaction, so a pooled connection carries nothing over, also behi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -62,8 +62,12 @@ class Transaction:
         cursor = self._send(statement, params or {})
         return cursor.fetchall() if cursor.description else []
 
-    def batch(self, steps: Sequence[Step], *, commit: bool = False) -> list[list[Row]]:
-        """Run several statements in one round trip, in order; with `commit` the COMMIT travels along."""
+    def batch(self, steps: Iterable[Step], *, commit: bool = False) -> list[list[Row]]:
+        """
+        Run several statements in one round trip, in order; with `commit` the COMMIT travels along.
+
+        Each is sent as soon as `steps` gives it: the server works on one while the next is still being made.
+        """
         with self._conn.pipeline():
             cursors = [self._send(statement, params) for statement, params in steps]
             if commit:
@@ -77,6 +81,8 @@ class Transaction:
         self._conn.execute(
             f"SET LOCAL ROLE grandbo_reader; SET LOCAL grandbo.tiers = '{_array(tiers)}'; "
             f"SET LOCAL grandbo.statuses = '{_array(statuses)}'; SET LOCAL grandbo.valid_at = '{utc_text(instant)}'; "
+            # A plan that suits every topic suits none: how many entries a term has decides how it is best counted.
+            "SET LOCAL plan_cache_mode = force_custom_plan; "
             f"SET LOCAL statement_timeout = {_STATEMENT_TIMEOUT_MS['reader']}",
             prepare=False,
         )
@@ -199,6 +205,8 @@ class Database:
             "BEGIN" + (" ISOLATION LEVEL REPEATABLE READ" if snapshot else "") + (" READ ONLY" if read_only else ""),
             f"SET LOCAL ROLE grandbo_{role}",
             f"SET LOCAL statement_timeout = {_STATEMENT_TIMEOUT_MS[role]}",
+            # In another zone the first day of year 1, or the last of 9999, is no time that Python can read back.
+            "SET LOCAL timezone = 'UTC'",
         ]
         if not read_only:
             parts.append(f"SET LOCAL lock_timeout = {self._lock_timeout_ms}")

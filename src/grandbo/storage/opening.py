@@ -80,11 +80,13 @@ def check_login(conninfo: str) -> None:
         with psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as conn:
             row = conn.execute(
                 "SELECT rolsuper, rolbypassrls, EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n"
-                " ON n.oid = c.relnamespace WHERE n.nspname = 'grandbo' AND pg_has_role(c.relowner, 'USAGE'))"
+                " ON n.oid = c.relnamespace WHERE n.nspname = 'grandbo' AND pg_has_role(c.relowner, 'MEMBER'))"
                 " FROM pg_roles WHERE rolname = current_user"
             ).fetchone()
             assert row is not None
-            for is_so, what in zip(row, ("is a superuser", "has BYPASSRLS", "owns Grandbo's tables"), strict=True):
+            for is_so, what in zip(
+                row, ("is a superuser", "has BYPASSRLS", "owns Grandbo's tables or may become their owner"), strict=True
+            ):
                 if is_so:
                     raise DatabaseUnsafe(
                         f"The login of GRANDBO_DATABASE_URL {what}, so row-level security does not bind it. Connect as "

@@ -117,6 +117,7 @@ entries = sa.Table(
     sa.Column("entry_id", sa.Uuid, primary_key=True),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("terms", _Texts, nullable=False),
     *_state(),
 )
 
@@ -137,8 +138,8 @@ terms = sa.Table(
     "org_memory_terms",
     metadata,
     _tenant(),
-    sa.Column("entry_id", sa.Uuid, primary_key=True),
     sa.Column("term", sa.Text, primary_key=True),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
     sa.Column("from_position", sa.BigInteger, primary_key=True),
     sa.Column("to_position", sa.BigInteger),
     sa.Column("weight", sa.Integer, nullable=False),

@@ -23,10 +23,10 @@ from grandbo.embedding import Embedder, Window, windows
 from grandbo.errors import EmbedderError, EmbedderMisconfigured, EmbedderTransient, GrandboError
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import EmbeddedWindow, EntryEmbedded
-from grandbo.memory.commands import Command, content_digest, run_commands
+from grandbo.memory.commands import Command, run_commands
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tenancy import all_tenants
-from grandbo.types import Clock, Principal, derived_id, utc_now
+from grandbo.types import Clock, Principal, derived_id, digest_of, utc_now
 from grandbo.workers.backlog import TEXT_NOW, BacklogCounts, count_backlog, note_attempts, pending_embeddings
 
 log = structlog.get_logger(__name__)
@@ -209,6 +209,6 @@ def _command(tenant_id: UUID, stamp: str, item: _Prepared, vectors: npt.NDArray[
         principal=WORKER,
         command_id=derived_id("embed", str(entry_id), digest, stamp, str(row["revision"])),
         # Not the vectors: another machine's may differ in the last bit, and the first ones stored are as good.
-        command_digest=content_digest([str(entry_id), digest, stamp]),
+        command_digest=digest_of([str(entry_id), digest, stamp]),
     )
     return Command(context, [(TEXT_NOW, {"tenant_id": tenant_id, "entry_id": entry_id})], decide)

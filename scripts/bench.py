@@ -1,0 +1,353 @@
+"""
+Speed of the governed paths against hand-written floors on the same server, in one run.
+
+Absolute times belong to the machine; the ratios are what is promised. Every pair is measured in turn, A B A B, so that
+a machine that grows slower grows slower for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+import structlog
+from pgvector.psycopg import register_vector
+
+from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, build_embedder
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.settings import Settings
+from grandbo.text import terms
+
+ENTRIES = 5_000
+OTHER_TENANTS = 19
+OTHER_ENTRIES = 200
+
+
+def _prose() -> list[str]:
+    """Words of the shipped sample incidents, in order: real frequencies, real rarities."""
+    text = resources.files("grandbo").joinpath("data/sample-incidents.jsonl").read_text()
+    return [word for line in text.splitlines() for word in json.loads(line)["body"].split() if word.isascii()]
+
+
+WORDS = _prose()
+
+
+class DenseWords:
+    """1,024 dense dimensions from a text's words: random directions, fixed by the word, added and normalised."""
+
+    stamp = Stamp("bench", "dense-words", "1", 1024, RECIPE, 9_000)
+    max_texts = 64
+
+    def __init__(self) -> None:
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> npt.NDArray[np.float32]:
+        """One row a text."""
+        rows = np.stack([sum((self._direction(term) for term in terms(text)), np.full(1024, 1e-3)) for text in texts])
+        normal: npt.NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return normal
+
+    def _direction(self, term: str) -> npt.NDArray[np.float32]:
+        if term not in self._known:
+            seed = int.from_bytes(term.encode()[:8].ljust(8, b"."), "little")
+            self._known[term] = np.random.default_rng(seed).standard_normal(1024).astype(np.float32)
+        return self._known[term]
+
+
+class Bench:
+    """One server, the tenants on it, and the figures so far."""
+
+    def __init__(self, home: Path, entries: int) -> None:
+        self.home = home
+        self.entries = entries
+        self.rng = random.Random(20260102)
+        self.figures: dict[str, Any] = {"entries": entries, "tenants": OTHER_TENANTS + 1}
+        settings = Settings.load(home=home, embedder="none")
+        self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(DenseWords()))
+
+    def sentence(self, count: int) -> str:
+        """Some words of prose, from anywhere in it."""
+        start = self.rng.randrange(len(WORDS) - count)
+        return " ".join(WORDS[start : start + count])[:190]
+
+    def finding(self, number: int) -> dict[str, Any]:
+        """A finding of about 62 words."""
+        return {
+            "title": self.sentence(8),
+            "summary": self.sentence(22),
+            "body": self.sentence(30),
+            "service": self.rng.choice(("checkout", "billing", "search")),
+            "source_url": f"https://example.com/{number}",
+            "id": str(number),
+            "source": "bench",
+        }
+
+    def fill(self) -> TenantMemory:
+        """Twenty tenants, one of them large; all embedded; statistics and visibility maps fresh."""
+        memories = []
+        for tenant in range(OTHER_TENANTS + 1):
+            self.grandbo.create_tenant(f"bench-{tenant}")
+            memory = self.grandbo.tenant(f"bench-{tenant}", principal="human:bench")
+            count = self.entries if tenant == 0 else OTHER_ENTRIES
+            lines = [json.dumps(self.finding(number)).encode() for number in range(count)]
+            memory.import_lines(lines, "finding")
+            memory.embed()
+            memories.append(memory)
+            progress(f"filled tenant {tenant + 1} of {OTHER_TENANTS + 1}")
+        with self.admin() as conn:
+            conn.execute("VACUUM ANALYZE")
+        return memories[0]
+
+    def admin(self) -> psycopg.Connection[Any]:
+        """A superuser's connection to the same server."""
+        server = self.grandbo._opened.server
+        assert server is not None
+        conn = psycopg.connect(server.conninfo("grandbo"), autocommit=True)
+        conn.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
+        register_vector(conn)
+        return conn
+
+    # -- recall --------------------------------------------------------------------------------------------------------
+
+    def recall(self, memory: TenantMemory, rounds: int) -> None:
+        """Governed recall against one hand-written statement over the same rows, embedding excluded from both."""
+        topics = [self.sentence(9) for _ in range(rounds)]
+        for topic in topics:
+            self.grandbo.meaning.of(topic)
+        with self.admin() as conn:
+            self._floor_tables(conn, memory)
+
+            def floor(number: int) -> None:
+                topic = topics[number]
+                vector = self.grandbo.meaning.of(topic).vector
+                conn.execute(
+                    FLOOR_QUERY, {"terms": list(dict.fromkeys(terms(topic))), "vector": vector}, prepare=True
+                ).fetchall()
+
+            governed, bare = in_turn(rounds, lambda number: memory.query_topic(topics[number]), floor)
+        self.grandbo.receipts.flush()
+        self.figures["recall_ms"] = spread(governed)
+        self.figures["recall_floor_ms"] = spread(bare)
+        self.figures["recall_ratio"] = ratio(governed, bare)
+
+    def _floor_tables(self, conn: psycopg.Connection[Any], memory: TenantMemory) -> None:
+        conn.execute("CREATE SCHEMA floor")
+        conn.execute("CREATE TABLE floor.vectors (entry_id uuid, vector extensions.vector(1024))")
+        conn.execute("ALTER TABLE floor.vectors ALTER COLUMN vector SET STORAGE PLAIN")
+        conn.execute("CREATE TABLE floor.terms (term text, entry_id uuid, weight int, PRIMARY KEY (term, entry_id))")
+        conn.execute("CREATE TABLE floor.entries (entry_id uuid PRIMARY KEY, title text, summary text, evidence jsonb)")
+        for copy in FLOOR_COPIES:
+            conn.execute(copy, (memory.tenant_id,))
+        conn.execute("VACUUM ANALYZE")
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def write(self, rounds: int) -> None:
+        """An acknowledged write against a bare single-row INSERT and commit."""
+        self.grandbo.create_tenant("bench-write")
+        memory = self.grandbo.tenant("bench-write", principal="hook:bench")
+        findings = []
+        for number in range(rounds + 20):
+            row = self.finding(number)
+            findings.append(
+                {
+                    **{name: row[name] for name in ("title", "summary", "body", "service")},
+                    "evidence": [{"type": "log", "uri": row["source_url"], "label": ""}],
+                    "incident": {"source": "bench-write", "id": row["id"]},
+                }
+            )
+        for finding in findings[rounds:]:
+            memory.record_finding(finding)
+        with self.admin() as conn:
+            conn.execute("CREATE TABLE bare (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), document jsonb NOT NULL)")
+            documents = [json.dumps(finding) for finding in findings]
+
+            def bare(number: int) -> None:
+                conn.execute("INSERT INTO bare (document) VALUES (%s)", (documents[number],), prepare=True)
+
+            acknowledged, floor = in_turn(rounds, lambda number: memory.record_finding(findings[number]), bare)
+        self.figures["write_ms"] = spread(acknowledged)
+        self.figures["write_floor_ms"] = spread(floor)
+        self.figures["write_ratio"] = ratio(acknowledged, floor)
+
+    # -- replay --------------------------------------------------------------------------------------------------------
+
+    def replay(self, memory: TenantMemory) -> None:
+        """Events a second: verify, rebuild, rebuild check."""
+        events = memory.verify().events
+        for name, work in (
+            ("verify", memory.verify),
+            ("rebuild", memory.rebuild),
+            ("rebuild_check", memory.check_rebuild),
+        ):
+            started = time.perf_counter()
+            work()
+            self.figures[f"{name}_events_per_second"] = round(events / (time.perf_counter() - started))
+        self.figures["replayed_events"] = events
+
+    # -- real incidents, real model ------------------------------------------------------------------------------------
+
+    def real(self, path: Path) -> None:
+        """Import and embed real incidents with the local model."""
+        settings = Settings.load(home=self.home, embedder="local", embedder_threads=min(2, os.cpu_count() or 1))
+        with Grandbo.open(settings=settings, embedder=build_embedder(settings)) as grandbo:
+            grandbo.create_tenant("bench-real")
+            memory = grandbo.tenant("bench-real", principal="human:bench")
+            started = time.perf_counter()
+            with path.open("rb") as lines:
+                report = memory.import_lines(lines, "finding")
+            imported = time.perf_counter() - started
+            counts = memory.embed(progress=lambda counts: progress(f"{counts.pending} to embed"))
+            embedded = time.perf_counter() - started - imported
+        self.figures["real_import"] = {
+            **{name: value for name, value in report.as_dict().items() if name != "errors"},
+            "seconds": round(imported, 1),
+            "per_second": round(report.read / imported),
+            "embedded": counts.embedded,
+            "embed_seconds": round(embedded, 1),
+            "embedded_per_second": round(counts.embedded / embedded, 1),
+        }
+
+    def idle_memory(self) -> None:
+        """Resident memory of `grandbo up` with the local model loaded, and of the server's processes."""
+        environment = {**os.environ, "GRANDBO_HOME": str(self.home), "GRANDBO_EMBEDDER": "local"}
+        token = self.grandbo.tenant("bench-1", principal="human:bench").create_key("bench", "agent", ("investigator",))[
+            1
+        ]
+        with up(environment) as (pid, url):
+            command = ["curl", "-sf", "-X", "POST", f"{url}/v1/recall", "-H", f"Authorization: Bearer {token}"]
+            body = ["-H", "Content-Type: application/json", "-d", json.dumps({"topic": self.sentence(9)})]
+            subprocess.run([*command, *body], check=True, capture_output=True)
+            status = Path(f"/proc/{pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        self.figures["idle_up_rss_mb"] = round(int(line.split()[1]) / 1024)
+
+
+FLOOR_COPIES = (
+    "INSERT INTO floor.vectors SELECT entry_id, vector FROM grandbo.org_memory_embeddings WHERE tenant_id = %s",
+    "INSERT INTO floor.terms SELECT term, entry_id, weight FROM grandbo.org_memory_terms WHERE tenant_id = %s",
+    "INSERT INTO floor.entries SELECT entry_id, title, summary, evidence FROM grandbo.org_memory_entries"
+    " WHERE tenant_id = %s",
+)
+
+# What a careful person would write by hand for the same ranking, without tenants, tiers, validity or counts.
+FLOOR_QUERY = """
+WITH posting AS MATERIALIZED (SELECT term, entry_id, weight FROM floor.terms WHERE term = ANY(%(terms)s)),
+rarity AS (
+  SELECT term, ln(1 + ((SELECT count(*) FROM floor.entries) - count(*) + 0.5) / (count(*) + 0.5)) AS rarity
+    FROM posting GROUP BY term),
+lexical AS (
+  SELECT entry_id, row_number() OVER (ORDER BY sum(rarity * weight) DESC, entry_id) AS rank
+    FROM posting JOIN rarity USING (term) GROUP BY entry_id ORDER BY rank LIMIT 25),
+semantic AS (
+  SELECT entry_id, row_number() OVER (ORDER BY distance, entry_id) AS rank
+    FROM (SELECT entry_id, min(distance) AS distance
+            FROM (SELECT entry_id, vector OPERATOR(extensions.<=>) %(vector)s AS distance FROM floor.vectors OFFSET 0) d
+           GROUP BY entry_id ORDER BY 2, 1 LIMIT 25) nearest),
+fused AS (
+  SELECT entry_id, coalesce(1.0 / (60 + lexical.rank), 0) + coalesce(1.0 / (60 + semantic.rank), 0) AS score
+    FROM lexical FULL JOIN semantic USING (entry_id) ORDER BY score DESC, entry_id LIMIT 5)
+SELECT * FROM fused JOIN floor.entries USING (entry_id) ORDER BY score DESC, entry_id
+"""
+
+
+def in_turn(rounds: int, a: Callable[[int], Any], b: Callable[[int], Any]) -> tuple[list[float], list[float]]:
+    """Time two things alternately, after one round of warm-up each; seconds."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds):
+        for work, kept in zip((a, b), times, strict=True):
+            started = time.perf_counter()
+            work(number)
+            kept.append(time.perf_counter() - started)
+    warm = min(10, rounds // 4)
+    return times[0][warm:], times[1][warm:]
+
+
+def spread(seconds: list[float]) -> dict[str, float]:
+    """Median, and the tenth and ninetieth percentile, in milliseconds."""
+    cuts = statistics.quantiles(seconds, n=10)
+    return {
+        "p10": round(cuts[0] * 1000, 2),
+        "median": round(statistics.median(seconds) * 1000, 2),
+        "p90": round(cuts[-1] * 1000, 2),
+    }
+
+
+def ratio(a: list[float], b: list[float]) -> float:
+    """Ratio of the medians."""
+    return round(statistics.median(a) / statistics.median(b), 2)
+
+
+@contextmanager
+def up(environment: dict[str, str]) -> Iterator[tuple[int, str]]:
+    """A running `grandbo up` on a free port."""
+    command = [str(Path(sys.executable).parent / "grandbo"), "up"]
+    process = subprocess.Popen(
+        command, env={**environment, "GRANDBO_HTTP_PORT": "18420"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    url = "http://127.0.0.1:18420"
+    try:
+        deadline = time.monotonic() + 60
+        while subprocess.run(["curl", "-sf", f"{url}/readyz"], capture_output=True, check=False).returncode:
+            if time.monotonic() > deadline or process.poll() is not None:
+                raise RuntimeError("grandbo up did not come up")
+            time.sleep(0.2)
+        yield process.pid, url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def progress(message: str) -> None:
+    """One line on stderr."""
+    print(f"\r\033[K{message}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Run everything and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the entries and rounds")
+    parser.add_argument("--incidents", type=Path, help="JSON Lines of incidents, imported and embedded for real")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    share = 10 if arguments.quick else 1
+    with tempfile.TemporaryDirectory(prefix="grandbo-bench-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        bench = Bench(Path(folder) / "home", ENTRIES // share)
+        try:
+            memory = bench.fill()
+            bench.recall(memory, 200 // share)
+            bench.write(300 // share)
+            bench.replay(memory)
+            bench.idle_memory()
+            if arguments.incidents:
+                bench.real(arguments.incidents)
+        finally:
+            bench.grandbo.close()
+    progress("")
+    print(json.dumps(bench.figures) if arguments.json else json.dumps(bench.figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
