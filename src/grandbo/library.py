@@ -18,6 +18,7 @@ import structlog
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.errors import ConfigurationError
 from grandbo.events.verify import Verification, verify_tenant
+from grandbo.logs import quiet_unless_configured
 from grandbo.memory import importing, principals, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import require
@@ -71,6 +72,7 @@ class Grandbo:
             ConfigurationError, DatabaseUnsafe, DatabaseBehind, DatabaseNewer, DatabaseUnavailable,
             EmbeddedServerError.
         """
+        quiet_unless_configured()
         settings = settings or Settings.load(home=home, database_url=database_url)
         return cls(settings, open_database(settings), embedder or build_embedder(settings), clock)
 

@@ -29,7 +29,8 @@ def default_home() -> Path:
 class Settings(BaseSettings):
     """Read from the environment; nothing here comes from a request."""
 
-    model_config = SettingsConfigDict(env_prefix="GRANDBO_", extra="ignore", frozen=True)
+    # An empty variable is an unset one: a home of "" would be whatever folder the process happens to stand in.
+    model_config = SettingsConfigDict(env_prefix="GRANDBO_", env_ignore_empty=True, extra="ignore", frozen=True)
 
     home: Path = Field(default_factory=default_home, description="Embedded database, keys, erasure list.")
     database_url: SecretStr | None = Field(

@@ -434,6 +434,14 @@ class TestRefusals:
         assert "is not empty and is not a PostgreSQL data directory" in refusal(cold_home)
         assert (cold_home / "pg" / "thesis.txt").read_text() == "mine"
 
+    def test_a_folder_that_holds_something_else(self, cold_home: Path) -> None:
+        """A mistyped home with other files in it is refused, and nothing is added to it."""
+        cold_home.mkdir(exist_ok=True)
+        (cold_home / "thesis.txt").write_text("mine")
+        with pytest.raises(EmbeddedServerError, match="no home of Grandbo"):
+            EmbeddedServer(cold_home).start()
+        assert [path.name for path in cold_home.iterdir()] == ["thesis.txt"]
+
     def test_a_file_in_place_of_the_home(self, cold_home: Path) -> None:
         """A home that is a file is refused with a message that names GRANDBO_HOME."""
         cold_home.write_text("")

@@ -63,7 +63,7 @@ def expected(
     semantic, measured = _semantic(cursor, tenant_id, eligible, vector, stamp, cutoff)
     alone = vector is not None and measured == len(eligible) and not semantic
     asked = list(dict.fromkeys(terms(topic)))[:256]
-    lexical = _lexical(cursor, tenant_id, eligible, asked, 5_000 if alone else 500) if words else []
+    lexical = _lexical(cursor, tenant_id, eligible, asked, 5_000 if alone else 200) if words else []
     scores: defaultdict[UUID, float] = defaultdict(float)
     for ranking in (lexical, [entry for entry, _ in semantic]):
         for rank, entry in enumerate(ranking, start=1):

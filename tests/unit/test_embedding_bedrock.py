@@ -1,7 +1,5 @@
 """Titan V2: with botocore's Stubber, and against a loopback server that exercises paths, time-outs and parsing."""
 
-# ruff: noqa: SIM300  # expected == actual, as everywhere in the tests
-
 from __future__ import annotations
 
 import io

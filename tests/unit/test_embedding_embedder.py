@@ -1,7 +1,5 @@
 """The wrapper that every provider goes through, and the factory."""
 
-# ruff: noqa: SIM300  # expected == actual, as everywhere in the tests
-
 from __future__ import annotations
 
 import math

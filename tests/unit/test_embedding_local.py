@@ -1,7 +1,5 @@
 """The local model: the real one, loaded once for this module."""
 
-# ruff: noqa: SIM300  # expected == actual, as everywhere in the tests
-
 from __future__ import annotations
 
 import hashlib

@@ -1,7 +1,5 @@
 """OpenAI-compatible endpoints, against a loopback server."""
 
-# ruff: noqa: SIM300  # expected == actual, as everywhere in the tests
-
 from __future__ import annotations
 
 import base64

@@ -1,7 +1,5 @@
 """The text recipe and the stamp."""
 
-# ruff: noqa: SIM300  # expected == actual, as everywhere in the tests
-
 from __future__ import annotations
 
 import re

@@ -35,7 +35,7 @@ DEFAULT_POLICY = Policy(
     expiry_days=dict.fromkeys(KINDS, 90),
     rrf_k=60,
     candidates=25,
-    lexical_floor_bp=500,
+    lexical_floor_bp=200,
     lexical_alone_floor_bp=5_000,
 )
 

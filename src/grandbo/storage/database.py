@@ -8,6 +8,7 @@ end with the transaction, so a pooled connection carries nothing over, also behi
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -47,6 +48,16 @@ _CONSTRAINT_ERRORS: dict[str, type[GrandboError]] = {
     "org_memory_events_stream_key": Conflict,
     "org_memory_tenants_key": TenantExists,
 }
+
+
+class _Expected(logging.Filter):
+    """Drops the driver's remark that a pipeline ended in the error that is being raised anyway."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("error ignored terminating")
+
+
+logging.getLogger("psycopg").addFilter(_Expected())
 
 
 class Transaction:

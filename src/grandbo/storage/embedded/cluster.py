@@ -82,6 +82,14 @@ def prepare_home(home: Path, account: Account | None) -> None:
         folder.chmod(mode)  # past the umask, which might keep the server's account out
 
 
+def check_is_ours(home: Path) -> None:
+    """Refuse a folder that holds something else: a mistyped home must not be filled with locks and a database."""
+    if any(home.iterdir()) and not any((home / name).exists() for name in ("owner.lock", "users.lock", DATA)):
+        raise EmbeddedServerError(
+            f"{home} is not empty and is no home of Grandbo; set GRANDBO_HOME to a new or an empty folder."
+        )
+
+
 def check_reachable(home: Path, account: Account | None) -> None:
     """Refuse a home that the server's account cannot enter."""
     if account and not can_enter(account, home):

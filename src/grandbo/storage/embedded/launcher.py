@@ -171,6 +171,7 @@ class EmbeddedServer:
     def _join(self, deadline: float) -> FileLock:
         """Become a user of the server, and see to it that there is one."""
         cluster.prepare_home(self.home, self._account)
+        cluster.check_is_ours(self.home)
         path = self.home / supervisor.USERS_LOCK
         while (users := FileLock.try_acquire(path, shared=True)) is None:
             self._pause(deadline, "The server before this one is still stopping.")

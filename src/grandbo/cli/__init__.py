@@ -1,0 +1,1 @@
+"""The command line: it translates options into calls of the library, and answers into lines."""

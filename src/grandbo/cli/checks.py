@@ -1,0 +1,175 @@
+"""The checks of `grandbo doctor`: what is looked at, when it is fine, and how to mend it when it is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from grandbo.errors import ConfigurationError, DatabaseBehind, GrandboError
+
+if TYPE_CHECKING:
+    from grandbo.library import Grandbo
+    from grandbo.settings import Settings
+    from grandbo.storage.inspection import ServerFacts
+
+State = Literal["ok", "warn", "fail"]
+
+OLDEST_SERVER = 15
+OLDEST_VECTOR = (0, 8)
+# The releases that fix the known ways in which any database user runs code as the server's account.
+SERVER_FLOORS = {18: 180007, 17: 170012, 16: 160016, 15: 150020}
+VECTOR_FLOOR = (0, 8, 7)
+TOLERATED_SKEW = timedelta(seconds=2)
+SAMPLE = 1_000
+WHOLE_LOG = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    found: str
+    mend: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"check": self.name, "state": self.state, "found": self.found, "mend": self.mend or None}
+
+
+def check_environment(settings: Settings) -> Iterator[Check]:
+    """Are there variables that nobody reads? A mistyped name silently leaves the default in force."""
+    known = {f"GRANDBO_{name.upper()}" for name in type(settings).model_fields}
+    strange = sorted(name for name in os.environ if name.startswith("GRANDBO_") and name not in known)
+    if strange:
+        yield Check("settings", "warn", f"not read: {', '.join(strange)}", "See `grandbo config show` for the names.")
+    else:
+        yield Check("settings", "ok", f"{len(settings.model_fields_set)} set")
+
+
+def check_server(facts: ServerFacts) -> Iterator[Check]:
+    """Server and extension: old enough to be refused, or old enough to be warned of."""
+    major = facts.version_num // 10_000
+    floor = SERVER_FLOORS.get(major)
+    if major < OLDEST_SERVER:
+        yield Check("server", "fail", f"PostgreSQL {facts.version}", "Move to PostgreSQL 15 or newer.")
+    elif floor is not None and facts.version_num < floor:
+        reason = "below the fixes of CVE-2026-6460 and CVE-2026-120141: a database user may run code as the server"
+        mend = f"Upgrade to {floor // 10_000}.{floor % 10_000} or newer; expose the server to nobody but Grandbo."
+        yield Check("server", "warn", f"PostgreSQL {facts.version}, {reason}", mend)
+    else:
+        yield Check("server", "ok", f"PostgreSQL {facts.version}")
+    yield _vector(facts.vector_version)
+
+
+def _vector(version: str | None) -> Check:
+    if version is None:
+        return Check("pgvector", "fail", "not installed", "Install pgvector 0.8 or newer, then `grandbo migrate`.")
+    numbers = tuple(int(part) for part in version.split(".") if part.isdigit())
+    if numbers[:2] < OLDEST_VECTOR:
+        return Check("pgvector", "fail", f"pgvector {version}", "Upgrade to pgvector 0.8 or newer.")
+    if numbers < VECTOR_FLOOR:
+        reason = "below 0.8.7, which fixes an overflow; Grandbo makes none of the indexes concerned"
+        return Check("pgvector", "warn", f"pgvector {version}, {reason}", "Upgrade pgvector when you can.")
+    return Check("pgvector", "ok", f"pgvector {version}")
+
+
+def check_login(facts: ServerFacts) -> Iterator[Check]:
+    """Does row-level security bind the login, and is every tenant table walled in?"""
+    faults = {
+        "is a superuser": facts.is_superuser,
+        "has BYPASSRLS": facts.bypasses_rls,
+        "owns the tables": facts.owns_tables,
+    }
+    wrong = [what for what, is_so in faults.items() if is_so]
+    mend = "Connect as an ordinary login; `grandbo migrate` with GRANDBO_ADMIN_DATABASE_URL sets one up."
+    if wrong:
+        yield Check("login", "fail", f"{facts.login} {', '.join(wrong)}", mend)
+    else:
+        yield Check("login", "ok", f"{facts.login} is bound by row-level security")
+    if facts.unwalled_tables:
+        found = f"without enabled and forced row-level security: {', '.join(facts.unwalled_tables)}"
+        yield Check("walls", "fail", found, "Restore ENABLE and FORCE ROW LEVEL SECURITY and the policies on them.")
+    else:
+        yield Check("walls", "ok", "row-level security is enabled and forced on every tenant table")
+
+
+def check_schema(facts: ServerFacts) -> Iterator[Check]:
+    """Do database and code fit each other?"""
+    from grandbo.storage.migrate import check_revision
+
+    try:
+        check_revision(facts.revision)
+    except ConfigurationError as error:
+        mend = "Run `grandbo migrate`." if isinstance(error, DatabaseBehind) else "Upgrade Grandbo."
+        yield Check("schema", "fail", error.message, mend)
+    else:
+        yield Check("schema", "ok", f"revision {facts.revision}")
+
+
+def check_clock(facts: ServerFacts) -> Iterator[Check]:
+    """Do both clocks agree? What is valid is decided by ours, what is recorded never runs backwards."""
+    skew = facts.clock_ahead
+    if abs(skew) > TOLERATED_SKEW:
+        found = f"the database's clock is {skew.total_seconds():+.1f} s off ours"
+        yield Check("clock", "warn", found, "Let both machines keep time, with NTP for instance.")
+    else:
+        yield Check("clock", "ok", "database and host agree")
+
+
+def check_embedder(grandbo: Grandbo) -> Iterator[Check]:
+    """Does the model load and give vectors of the length that its stamp says?"""
+    if grandbo.embedder is None:
+        yield Check("embedder", "warn", "none: recall goes by words alone", "Unset GRANDBO_EMBEDDER for the local one.")
+        return
+    try:
+        stamp = grandbo.embedder.stamp
+        length = grandbo.embedder.embed(["a probe of the embedding provider"], "document").shape[1]
+    except GrandboError as error:
+        yield Check("embedder", "fail", error.message, "Until then recall goes by words alone.")
+        return
+    yield Check("embedder", "ok", f"{stamp.id}, {length} dimensions, cutoff {stamp.cutoff_bp / 10_000:g}")
+
+
+def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
+    """For each tenant: what waits for a vector, and whether the end of its log verifies."""
+    from grandbo.memory.tenants import find_tenant
+    from grandbo.storage.tenancy import all_tenants
+    from grandbo.workers.backlog import count_backlog
+
+    ids = [find_tenant(grandbo.database, only).tenant_id] if only else all_tenants(grandbo.database)
+    if not ids:
+        yield Check("tenants", "warn", "there are none", "Run `grandbo tenant create NAME`.")
+    for tenant_id in ids:
+        yield _log(grandbo, str(tenant_id))
+        if grandbo.embedder is None:
+            continue
+        try:
+            counts = count_backlog(grandbo.database, tenant_id, grandbo.embedder.stamp.id)
+        except GrandboError as error:
+            yield Check(f"backlog {tenant_id}", "fail", error.message)
+            continue
+        found = f"{counts.embedded} embedded, {counts.pending} pending, {counts.dead} given up"
+        if counts.dead:
+            yield Check(f"backlog {tenant_id}", "warn", found, "Run `grandbo embed --wait --retry-dead --tenant …`.")
+        else:
+            yield Check(f"backlog {tenant_id}", "ok", found)
+
+
+def _log(grandbo: Grandbo, tenant_id: str) -> Check:
+    from uuid import UUID
+
+    from grandbo.events.tail import verify_tail
+    from grandbo.events.verify import verify_tenant
+
+    result = verify_tail(grandbo.database, UUID(tenant_id), SAMPLE)
+    if result.first_bad is None and result.head <= WHOLE_LOG:
+        result = verify_tenant(grandbo.database, UUID(tenant_id))
+    if result.first_bad is not None:
+        found = f"position {result.first_bad.position}: {result.first_bad.what}"
+        return Check(f"log {tenant_id}", "fail", found, "Write nothing, keep a copy, run `grandbo audit verify`.")
+    return Check(f"log {tenant_id}", "ok", f"{result.events} of {result.head} events verified")

@@ -1,0 +1,125 @@
+"""`grandbo up`, `worker`, `migrate`: what runs, and what has to happen before it can."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grandbo.cli.call import Call, command
+from grandbo.cli.output import print_json, say, tell
+from grandbo.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from grandbo.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Hang the commands in."""
+    command(app, "up", example="grandbo up --port 8420")(up)
+    command(app, "migrate")(migrate)
+    command(app, "worker")(worker)
+
+
+def up(
+    call: Call,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on; else GRANDBO_HTTP_HOST.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65_535, help="Port; 0 picks one; else GRANDBO_HTTP_PORT.")
+    ] = None,
+) -> None:
+    """
+    Serve: database, worker and HTTP.
+
+    Starts the embedded PostgreSQL if no database is named, migrates, embeds in the background, and listens. Runs until
+    SIGTERM, which ends it with 0, or Ctrl-C.
+    """
+    settings = call.settings(serving=True)
+    # Until the HTTP server takes the signal over, and after it has given it back, SIGTERM ends us in good order.
+    signal.signal(signal.SIGTERM, _leave)
+    if settings.database_url is not None and settings.admin_database_url is not None:
+        migrate_database(settings)
+    from grandbo.http.server import serve
+
+    with call.open(settings) as grandbo:
+        grandbo.start_worker()
+        serve(
+            grandbo,
+            host=settings.http_host if host is None else host,
+            port=settings.http_port if port is None else port,
+            on_ready=_tell_next_steps,
+        )
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+def _tell_next_steps(url: str) -> None:
+    tell(
+        f"Grandbo listens on {url}",
+        "",
+        "A key to call it with (elsewhere, with the same settings):",
+        "  grandbo tenant create acme",
+        "  grandbo key create --tenant acme --principal me --type human --role admin",
+        "Then:",
+        f"  curl -s {url}/v1/recall -H 'Authorization: Bearer gbk_…' -H 'Content-Type: application/json' \\",
+        '    -d \'{"topic": "certificates that expired and stopped logins"}\'',
+    )
+
+
+def worker(call: Call) -> None:
+    """
+    Embed what lacks a vector.
+
+    For all tenants, until SIGTERM, which ends it with 0, or Ctrl-C.
+    """
+    settings = call.settings(serving=True, bulk=True)
+    if settings.embedder == "none":
+        raise ConfigurationError("GRANDBO_EMBEDDER is `none`: there is nothing for a worker to do.")
+    from grandbo.workers.embedding import EmbeddingWorker
+
+    with call.open(settings) as grandbo:
+        assert grandbo.embedder is not None
+        running = EmbeddingWorker(grandbo.database, grandbo.embedder, clock=grandbo.clock)
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            running.stop()
+
+        signal.signal(signal.SIGTERM, stop)
+        tell(f"The worker (process {os.getpid()}) watches the backlog of all tenants.")
+        running.run()
+
+
+def migrate(call: Call) -> None:
+    """
+    Create or upgrade the schema.
+
+    Safe when several processes do it at once. On your own server it connects with GRANDBO_ADMIN_DATABASE_URL, which
+    may create roles and extensions, and sets up the login of GRANDBO_DATABASE_URL. The embedded server is migrated
+    whenever it is opened.
+    """
+    before, after = migrate_database(call.settings())
+    if call.json:
+        print_json({"before": before, "after": after})
+    elif before == after:
+        say(f"The schema is at revision {after} already.")
+    else:
+        say(f"Migrated from {before or 'nothing'} to revision {after}.")
+
+
+def migrate_database(settings: Settings) -> tuple[str | None, str]:
+    """Migrate what the settings name; give the revision before and after."""
+    from grandbo.storage import inspection
+    from grandbo.storage import migrate as migrations
+
+    if settings.database_url is None:
+        return inspection.migrate_embedded(settings)
+    service = settings.database_url.get_secret_value()
+    if settings.admin_database_url is None:
+        return migrations.migrate(service)
+    return migrations.migrate(settings.admin_database_url.get_secret_value(), service_conninfo=service)

@@ -1,0 +1,66 @@
+"""The application: routes, under layers that hold for every route alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI
+
+import grandbo as package
+from grandbo.http.body import READ_SECONDS, BodyLimit
+from grandbo.http.edge import LOOPBACK_HOSTS, Edge
+from grandbo.http.health import Readiness
+from grandbo.http.memory_routes import memory_routes
+from grandbo.http.metrics import Metrics
+from grandbo.http.openapi import install_document
+from grandbo.http.problems import install_handlers
+from grandbo.http.process_routes import process_routes
+from grandbo.library import Grandbo
+
+FINDING_LIMIT_BYTES = 256 * 1024
+RECALL_LIMIT_BYTES = 64 * 1024
+
+# Nothing about a request leaves the process unless someone decides so; the library would send messages and bodies.
+_NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+
+def build_app(
+    grandbo: Grandbo,
+    *,
+    allowed_hosts: Sequence[str] = (),
+    readiness: Readiness | None = None,
+    body_seconds: float = READ_SECONDS,
+) -> FastAPI:
+    """
+    Build the application over an open memory.
+
+    Args:
+        allowed_hosts: host names it answers under, besides the loopback ones and the configured host.
+        readiness: what `/readyz` tells; the server passes its own, to end it first when the process stops.
+        body_seconds: how long a body may take to arrive.
+    """
+    metrics = Metrics(grandbo)
+    app = FastAPI(
+        title="Grandbo",
+        summary="An organisation's memory of its incidents.",
+        version=package.__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,
+    )
+    app.include_router(memory_routes(grandbo, metrics))
+    app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
+    install_handlers(app)
+    install_document(app)
+    app.add_middleware(
+        BodyLimit, default=FINDING_LIMIT_BYTES, limits={"/v1/recall": RECALL_LIMIT_BYTES}, seconds=body_seconds
+    )
+    app.add_middleware(Edge, metrics=metrics, hosts=[*LOOPBACK_HOSTS, _as_host(grandbo), *allowed_hosts])
+    return app
+
+
+def _as_host(grandbo: Grandbo) -> str:
+    host = grandbo.settings.http_host
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,177 @@
+"""`/v1/findings` and `/v1/recall`: from a credential and a body to a verb of the library, and back."""
+
+# Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Header, Request, Security
+from fastapi.responses import JSONResponse, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from grandbo.errors import GrandboError, InvalidInput
+from grandbo.http.body import read_json_body
+from grandbo.http.errors import IdempotencyKeyInvalid, IdempotencyKeyMissing
+from grandbo.http.metrics import Metrics
+from grandbo.http.openapi import answers, json_body, problems
+from grandbo.http.schemas import AcknowledgementDocument, AnswerDocument, FindingDocument, RecallDocument
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.finding import parse_finding
+from grandbo.memory.importing import parse_json
+from grandbo.memory.record import Recorded
+from grandbo.recall.answer import Answer
+from grandbo.types import derived_id
+
+_PRINTABLE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?")
+_RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode")
+
+T = TypeVar("T")
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="bearer", description="An API key made with `grandbo key create`.")
+
+_IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="A UUID, or 1 to 200 printable ASCII characters; needed where the finding names no incident.",
+    ),
+]
+_REPLAYED: dict[str, Any] = {
+    "headers": {
+        "Idempotency-Replayed": {
+            "description": "`true` where this command had been carried out before.",
+            "schema": {"type": "string", "const": "true"},
+        }
+    }
+}
+
+
+def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
+    """The routes of one memory."""
+    routes = APIRouter(prefix="/v1")
+
+    def caller(
+        request: Request, credential: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+    ) -> TenantMemory:
+        memory = grandbo.authenticate(credential.credentials if credential else "")
+        request.state.tenant_id = str(memory.tenant_id)
+        request.state.principal = memory.principal.ref
+        return memory
+
+    # In this order: who may not enter is told so before the body is read.
+    Caller = Annotated[TenantMemory, Depends(caller)]
+    Body = Annotated[bytes, Depends(read_json_body)]
+
+    @routes.post(
+        "/findings",
+        operation_id="record_finding",
+        summary="Record what an incident taught",
+        status_code=201,
+        response_class=JSONResponse,
+        responses={
+            201: answers(AcknowledgementDocument, "It was appended: a new entry, or support for one."),
+            200: answers(AcknowledgementDocument, "It was known already; nothing was appended.") | _REPLAYED,
+            **problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
+        },
+        openapi_extra=json_body(FindingDocument, "The finding; at most 256 KiB."),
+    )
+    def record_finding(
+        memory: Caller, body: Body, request: Request, idempotency_key: _IdempotencyKey = None
+    ) -> Response:
+        """
+        Durable when answered. The same finding of the same incident, or the same Idempotency-Key with the same content,
+        is the first acknowledgement again, with `Idempotency-Replayed: true`.
+        """
+
+        def record() -> Recorded:
+            finding = parse_finding(parse_json(body))
+            command_id = _command_id(memory, request, idempotency_key)
+            if command_id is None and finding.incident is None:
+                raise IdempotencyKeyMissing
+            return memory.record_finding(finding, command_id=command_id)
+
+        recorded = _counted(record, metrics.finding)
+        metrics.finding(_finding_outcome(recorded))
+        return JSONResponse(
+            recorded.acknowledgement.as_dict(),
+            201 if recorded.appended else 200,
+            {"Idempotency-Replayed": "true"} if recorded.replayed else None,
+        )
+
+    @routes.post(
+        "/recall",
+        operation_id="recall",
+        summary="Ask for evidence on a topic",
+        response_class=JSONResponse,
+        responses={
+            200: answers(AnswerDocument, "Matches, best first, or why there are none."),
+            **problems(400, 401, 403, 408, 413, 415, 421, 422, 503),
+        },
+        openapi_extra=json_body(RecallDocument, "The topic and filters that only narrow; at most 64 KiB."),
+    )
+    def recall(memory: Caller, body: Body) -> Response:
+        """Evidence that is relevant, permitted, in date and cited; an honest reason where there is none."""
+        answer = _counted(lambda: _ask(memory, parse_json(body)), metrics.recall)
+        metrics.recall("matched" if answer.matches else "empty", answer.searched.empty_reason)
+        return JSONResponse(answer.as_dict())
+
+    return routes
+
+
+def _ask(memory: TenantMemory, document: object) -> Answer:
+    if not isinstance(document, dict):
+        raise InvalidInput("A recall is an object with at least topic.")
+    for name in document:
+        if name not in _RECALL_FIELDS:
+            known = ", ".join(_RECALL_FIELDS)
+            raise InvalidInput(f"{name[:100]}: there is no such field; known are {known}.", field=name)
+    given = {name: value for name, value in document.items() if value is not None}
+    if "topic" not in given:
+        raise InvalidInput("topic: it is required.", field="topic")
+    if "kind" in given and "kinds" in given:
+        raise InvalidInput("kind: it means the same as kinds; give one of the two.", field="kind")
+    return memory.query_topic(
+        given["topic"],
+        limit=given.get("limit"),
+        kinds=given.get("kinds", given.get("kind")),
+        service=given.get("service"),
+        mode=given.get("mode"),
+    )
+
+
+def _command_id(memory: TenantMemory, request: Request, given: str | None) -> uuid.UUID | None:
+    if given is None:
+        return None
+    # A structured field puts its string in quotes; with or without them it is the same key.
+    key = given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
+    if len(request.headers.getlist("idempotency-key")) > 1 or not _PRINTABLE.fullmatch(key):
+        raise IdempotencyKeyInvalid(field="Idempotency-Key")
+    try:
+        parsed = uuid.UUID(key)
+    except ValueError:
+        parsed = None
+    # Version 5 is what Grandbo derives for its own commands; a caller's must not be able to take the place of one.
+    if parsed is not None and str(parsed) == key.lower() and parsed.version != 5:
+        return parsed
+    return derived_id("idempotency_key", str(memory.tenant_id), key)
+
+
+def _finding_outcome(recorded: Recorded) -> str:
+    if recorded.replayed:
+        return "replayed"
+    if not recorded.appended:
+        return "known"
+    return "created" if recorded.acknowledgement.created else "corroborated"
+
+
+def _counted(work: Callable[[], T], count: Callable[[str], None]) -> T:
+    try:
+        return work()
+    except GrandboError as error:
+        count("refused" if error.http_status < 500 else "failed")
+        raise
+    except Exception:
+        count("failed")
+        raise

@@ -1,0 +1,127 @@
+"""Every error as `application/problem+json` (RFC 9457), with a stable `code`, and without a value that was sent."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from grandbo.errors import EmbedderTransient, GrandboError, InvalidInput
+from grandbo.http.errors import MethodNotAllowed, RouteUnknown
+from grandbo.logs import describe_exception
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:grandbo:problem:"
+RETRY_AFTER_SECONDS = 2
+# A body of nothing but unknown fields would otherwise get an answer many times its size.
+ERRORS_SHOWN = 20
+_NAME_SHOWN = 100
+
+log = structlog.get_logger(__name__)
+
+
+def problem(
+    error: GrandboError, request_id: str, headers: Mapping[str, str] | None = None, *, status: int | None = None
+) -> Response:
+    """The answer that says what went wrong, where, and what to do; `status` goes before the error's own."""
+    status = status or error.http_status
+    extra = dict(headers or {})
+    if status == 401:
+        extra["WWW-Authenticate"] = 'Bearer realm="grandbo"'
+    if status == 503:
+        extra["Retry-After"] = str(_retry_after(error))
+    body = {
+        **_details(error),
+        "type": TYPE_PREFIX + error.code,
+        "title": error.code.replace("_", " ").capitalize(),
+        "status": status,
+        "code": error.code,
+        "detail": error.message,
+        "request_id": request_id,
+    }
+    # ASCII only: a field's name may hold half a surrogate pair, which has no bytes in UTF-8.
+    content = json.dumps(body, ensure_ascii=True, default=str).encode("ascii")
+    return Response(content, status, extra, MEDIA_TYPE)
+
+
+def unexpected(error: Exception, request_id: str) -> Response:
+    """A failure of ours: logged by type and place, told to the caller by request id alone."""
+    log.error("request_failed", request_id=request_id, **describe_exception(error))
+    return problem(GrandboError("This is a fault of the server; its log has this request id."), request_id)
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Answer in this form to whatever routes and router raise."""
+
+    def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, GrandboError)
+        request.state.error_code = error.code
+        return problem(error, request_id_of(request))
+
+    def routers(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        made = _routers_error(error.status_code)
+        request.state.error_code = made.code
+        return problem(made, request_id_of(request), error.headers, status=error.status_code)
+
+    def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        request.state.error_code = InvalidInput.code
+        return problem(_explained(error), request_id_of(request))
+
+    app.add_exception_handler(GrandboError, ours)
+    app.add_exception_handler(HTTPException, routers)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def request_id_of(request: Request) -> str:
+    """The id that the outermost layer gave this request."""
+    return str(request.state.request_id)
+
+
+def _details(error: GrandboError) -> dict[str, Any]:
+    details = dict(error.details)
+    field = details.get("field")
+    if isinstance(field, str):
+        details["field"] = _shortened(field)
+        details.setdefault("errors", [{"field": field, "code": error.code, "message": error.message}])
+    errors = details.get("errors")
+    if isinstance(errors, list):
+        details["errors"] = [{**item, "field": _shortened(item["field"])} for item in errors[:ERRORS_SHOWN]]
+        if len(errors) > ERRORS_SHOWN:
+            details["errors_omitted"] = len(errors) - ERRORS_SHOWN
+    return details
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_SHOWN else name[:_NAME_SHOWN] + "…"
+
+
+def _retry_after(error: GrandboError) -> int:
+    asked = error.retry_after if isinstance(error, EmbedderTransient) else None
+    return RETRY_AFTER_SECONDS if asked is None else max(1, math.ceil(asked))
+
+
+def _routers_error(status: int) -> GrandboError:
+    if status == RouteUnknown.http_status:
+        return RouteUnknown()
+    if status == MethodNotAllowed.http_status:
+        return MethodNotAllowed()
+    return InvalidInput("The request cannot be served as it is.") if status < 500 else GrandboError()
+
+
+def _explained(error: RequestValidationError) -> InvalidInput:
+    problems = [
+        {"field": ".".join(str(part) for part in item["loc"]), "code": InvalidInput.code, "message": str(item["msg"])}
+        for item in error.errors()
+    ]
+    first = problems[0]
+    return InvalidInput(f"{first['field']}: {first['message']}.", field=first["field"], errors=problems)

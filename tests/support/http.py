@@ -1,0 +1,114 @@
+"""The HTTP edge under test: keys of each role, a client in process, and a real server in a thread."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from grandbo.http.app import build_app
+from grandbo.http.health import Readiness
+from grandbo.http.server import HttpServer
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.types import PrincipalType
+
+BASE_URL = "http://127.0.0.1"
+
+
+def make_token(memory: TenantMemory, *roles: str, kind: PrincipalType = "agent") -> str:
+    """A fresh key of the tenant with these roles."""
+    return memory.create_key(f"key-{uuid.uuid4().hex[:8]}", kind, roles)[1]
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that carries a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def client_of(grandbo: Grandbo, *, readiness: Readiness | None = None, token: str | None = None) -> TestClient:
+    """A client that calls a new application in process; what the application lets escape fails the test."""
+    app = build_app(grandbo, readiness=readiness)
+    return TestClient(app, base_url=BASE_URL, headers=bearer(token) if token else {}, raise_server_exceptions=True)
+
+
+def post_raw(client: TestClient, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
+    """
+    Post what no client library would: bytes as they are; values with NaN and halves of surrogate pairs, as escapes.
+    """
+    content = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=True).encode("ascii")
+    return client.post(path, content=content, headers={"Content-Type": "application/json", **(headers or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a raw connection got back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, read as JSON."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAt:
+    """Something that serves at a loopback port."""
+
+    port: int
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        """One request on a connection of its own; a body that is not bytes is sent as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            given = {**(bearer(token) if token else {}), **({"Content-Type": "application/json"} if sent else {})}
+            connection.request(method, path, sent, {**given, **(headers or {})})
+            answer = connection.getresponse()
+            return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer(ServedAt):
+    """A real server in this process."""
+
+    server: HttpServer
+
+
+def port_of(url: str) -> int:
+    """The port of a base URL."""
+    return int(url.rpartition(":")[2])
+
+
+@contextmanager
+def running_http(grandbo: Grandbo) -> Iterator[RunningServer]:
+    """Serve in a thread, as `grandbo up` serves in the main one; ended as SIGTERM ends it."""
+    listening = threading.Event()
+    server = HttpServer(grandbo, host="127.0.0.1", port=0, on_ready=lambda _url: listening.set())
+    thread = threading.Thread(target=server.run, name="test-http")
+    thread.start()
+    try:
+        assert listening.wait(20)
+        yield RunningServer(port_of(server.url), server)
+    finally:
+        server.stop()
+        thread.join(40)
+        assert not thread.is_alive()
