@@ -12,6 +12,7 @@ import pytest
 from grandbo.errors import CommandReused, TenantExists
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.finding import parse_finding
+from grandbo.memory.record import finding_command_id
 from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase
 from tests.support.providers import words_embedder
@@ -84,10 +85,7 @@ class TestCommandIds:
         """A command id that comes back with another text is a conflict and stores nothing."""
         finding = make_finding()
         memory.record_finding(finding)
-        command_id = None
-        from grandbo.memory.record import finding_command_id
-
-        command_id = finding_command_id(parse_finding(finding))
+        command_id = finding_command_id(parse_finding(finding), "team")
 
         with pytest.raises(CommandReused):
             memory.record_finding(make_finding(), command_id=command_id)
@@ -124,6 +122,17 @@ class TestCommandIds:
         assert (first.entry_id, 2, False) == (other.entry_id, other.revision, other.created)
         assert (2, 2) == (match.revision, len(match.evidence))
         assert memory.check_rebuild().ok
+
+    def test_a_conflict_tells_nothing_about_a_tier_that_the_writer_does_not_see(self, memory: TenantMemory) -> None:
+        """A hook that guesses incident and id of a finding in a higher tier records its own, as if there were none."""
+        finding = make_finding(external_id="secret-1")
+        memory.record_finding({**finding, "visibility": "admin"})
+        token = memory.create_key("guesser", "hook", ("hook",))[1]
+        hook = memory._grandbo.authenticate(token)
+
+        guessed = hook.record_finding({**finding, "title": "A guess"}).acknowledgement
+
+        assert guessed.created
 
     def test_the_same_claim_in_another_tier_is_an_entry_of_its_own(self, memory: TenantMemory) -> None:
         """A claim is never joined to one that its writer's readers might not see."""

@@ -126,7 +126,7 @@ class TestBadLines:
 
     def test_the_command_id_derives_from_the_source_s_id(self) -> None:
         """Two readings of one line are one command; another id is another command."""
-        one, same, other = (finding_command_id(parse_line(_line(id=n), "finding")) for n in ("1", "1", "2"))
+        one, same, other = (finding_command_id(parse_line(_line(id=n), "finding"), "team") for n in ("1", "1", "2"))
 
         assert one == same
         assert one != other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import uuid
 from collections.abc import Iterator
@@ -20,6 +21,16 @@ from grandbo.library import Grandbo, TenantMemory
 from grandbo.types import PrincipalType
 
 BASE_URL = "http://127.0.0.1"
+
+
+class Clock:
+    """A monotonic clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def make_token(memory: TenantMemory, *roles: str, kind: PrincipalType = "agent") -> str:
@@ -112,3 +123,15 @@ def running_http(grandbo: Grandbo) -> Iterator[RunningServer]:
         server.stop()
         thread.join(40)
         assert not thread.is_alive()
+
+
+def raw_exchange(port: int, request: bytes, *, end: bool = True) -> bytes:
+    """Send bytes on a connection of their own and read until the server closes it; `end` closes our side first."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(request)
+        if end:
+            connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := connection.recv(65_536):
+            answer += piece
+        return answer

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
 from grandbo.errors import ConfigurationError, DatabaseBehind, GrandboError
 
@@ -23,8 +24,7 @@ OLDEST_VECTOR = (0, 8)
 SERVER_FLOORS = {18: 180007, 17: 170012, 16: 160016, 15: 150020}
 VECTOR_FLOOR = (0, 8, 7)
 TOLERATED_SKEW = timedelta(seconds=2)
-SAMPLE = 1_000
-WHOLE_LOG = 5_000
+WHOLE_LOG = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
     if not ids:
         yield Check("tenants", "warn", "there are none", "Run `grandbo tenant create NAME`.")
     for tenant_id in ids:
-        yield _log(grandbo, str(tenant_id))
+        yield _log(grandbo, tenant_id)
         if grandbo.embedder is None:
             continue
         try:
@@ -160,16 +160,17 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
             yield Check(f"backlog {tenant_id}", "ok", found)
 
 
-def _log(grandbo: Grandbo, tenant_id: str) -> Check:
-    from uuid import UUID
+def _log(grandbo: Grandbo, tenant_id: UUID) -> Check:
+    from grandbo.events.verify import head_position, verify_tenant
 
-    from grandbo.events.tail import verify_tail
-    from grandbo.events.verify import verify_tenant
-
-    result = verify_tail(grandbo.database, UUID(tenant_id), SAMPLE)
-    if result.first_bad is None and result.head <= WHOLE_LOG:
-        result = verify_tenant(grandbo.database, UUID(tenant_id))
+    name = f"log {tenant_id}"
+    head = head_position(grandbo.database, tenant_id)
+    if head > WHOLE_LOG:
+        return Check(
+            name, "ok", f"{head} events, not verified here", f"Run `grandbo audit verify --tenant {tenant_id}`."
+        )
+    result = verify_tenant(grandbo.database, tenant_id)
     if result.first_bad is not None:
         found = f"position {result.first_bad.position}: {result.first_bad.what}"
-        return Check(f"log {tenant_id}", "fail", found, "Write nothing, keep a copy, run `grandbo audit verify`.")
-    return Check(f"log {tenant_id}", "ok", f"{result.events} of {result.head} events verified")
+        return Check(name, "fail", found, "Write nothing, keep a copy, run `grandbo audit verify`.")
+    return Check(name, "ok", f"{result.events} of {result.head} events verified")

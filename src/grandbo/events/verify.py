@@ -100,6 +100,13 @@ def verify_tenant(database: Database, tenant_id: UUID, *, progress: Progress | N
     return Verification(tenant_id, state.position, head, fault)
 
 
+def head_position(database: Database, tenant_id: UUID) -> int:
+    """The tenant's last position; 0 where there is no head."""
+    with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+        heads = transaction.execute(READ_HEAD, {"tenant_id": tenant_id})
+    return int(heads[0]["position"]) if heads else 0
+
+
 def verify_rows(tenant_id: UUID, rows: Iterable[Row], progress: Progress | None = None) -> tuple[_State, Fault | None]:
     """Check rows of the log in order, from the first."""
     state = _State(hash=chain.genesis(tenant_id))

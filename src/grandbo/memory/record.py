@@ -52,15 +52,17 @@ class Recorded:
     appended: bool
 
 
-def finding_command_id(finding: Finding) -> UUID:
+def finding_command_id(finding: Finding, visibility: str) -> UUID:
     """
     The command id of a finding: derived from source, incident and finding where it names its incident, so that a retry
     is a no-op by nature; new otherwise.
+
+    The tier is part of it: a writer who does not see a tier must not learn from a conflict what is recorded there.
     """
     if finding.incident is None:
         return new_id()
-    what = finding.external_id or claim_digest(finding, finding.visibility or "")
-    return derived_id("finding", finding.incident.source, finding.incident.id, what)
+    what = finding.external_id or claim_digest(finding, visibility)
+    return derived_id("finding", visibility, finding.incident.source, finding.incident.id, what)
 
 
 def record_finding(
@@ -119,7 +121,7 @@ def _command(
     context = CommandContext(
         tenant_id=tenant_id,
         principal=principal,
-        command_id=command_id or finding_command_id(finding),
+        command_id=command_id or finding_command_id(finding, visibility),
         command_digest=digest_of(finding.model_dump(mode="json")),
     )
     claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(finding, visibility))}

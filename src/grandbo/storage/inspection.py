@@ -26,7 +26,7 @@ SELECT current_setting('server_version_num')::int AS version_num,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version,
        rolname AS login, rolsuper AS is_superuser, rolbypassrls AS bypasses_rls,
        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-               WHERE n.nspname = %(schema)s AND pg_has_role(c.relowner, 'USAGE')) AS owns_tables
+               WHERE n.nspname = %(schema)s AND pg_has_role(c.relowner, 'MEMBER')) AS owns_tables
 FROM pg_roles WHERE rolname = current_user
 """
 
