@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 import Stemmer
 
@@ -18,7 +19,9 @@ from grandbo.errors import InvalidInput, LimitExceeded
 
 TERMS_RECIPE = "words-v1"
 
-_ALLOWED_CONTROLS = frozenset("\t\n\r")
+# Control characters and lone surrogates; a text of several lines may have tabs and line breaks.
+_BAD_IN_LINE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_BAD_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAX_TERM = 64
 
 # Words so common in English prose that a match on them says nothing. Identifiers and codes never pass through here.
@@ -62,14 +65,13 @@ def check_text(value: str, field: str, *, limit: int, single_line: bool = False)
             limit=limit,
             length=len(value),
         )
-    allowed = frozenset() if single_line else _ALLOWED_CONTROLS
-    for place, char in enumerate(value):
-        category = unicodedata.category(char)
-        if (category == "Cc" and char not in allowed) or category == "Cs":
-            what = "half a surrogate pair" if category == "Cs" else "a control character"
-            raise InvalidInput(
-                f"{field}: {what} (U+{ord(char):04X}) at character {place}; remove it and send again.", field=field
-            )
+    bad = (_BAD_IN_LINE if single_line else _BAD_IN_TEXT).search(value)
+    if bad is not None:
+        code_point = ord(bad.group())
+        what = "half a surrogate pair" if 0xD800 <= code_point <= 0xDFFF else "a control character"
+        raise InvalidInput(
+            f"{field}: {what} (U+{code_point:04X}) at character {bad.start()}; remove it and send again.", field=field
+        )
     return value
 
 
@@ -91,7 +93,12 @@ def term_counts(text: str) -> Counter[str]:
     return Counter(terms(text))
 
 
-def _token_terms(token: str) -> Iterable[str]:
+@lru_cache(maxsize=16_384)
+def _token_terms(token: str) -> tuple[str, ...]:
+    return tuple(_split_token(token))
+
+
+def _split_token(token: str) -> Iterable[str]:
     if _UNSPACED.search(token):
         yield from _unspaced_terms(token)
         return

@@ -61,7 +61,7 @@ class HttpServer:
         allowed_hosts: Sequence[str] = (),
     ) -> None:
         readiness = Readiness(grandbo)
-        self._socket = _listen(host, port)
+        self._socket = listen(host, port)
         bound = self._socket.getsockname()
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{bound[1]}"
@@ -133,10 +133,27 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """
+    Listen on an address; port 0 picks a free one.
+
+    Raises:
+        ConfigurationError: the address is not this machine's, or is taken.
+    """
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server((str(address[0]), int(address[1])), family=family, backlog=BACKLOG)
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+        # The protocol must be named: asyncio turns Nagle's delay, 40 ms an answer, off only where it reads TCP.
+        listening = socket.socket(family, kind, socket.IPPROTO_TCP)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+        return listening
     except OSError as error:
         raise ConfigurationError(
             f"Cannot listen on {host}:{port}: {error.strerror}. Set GRANDBO_HTTP_HOST or GRANDBO_HTTP_PORT to a free "

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import psycopg
 from pgvector.psycopg import register_vector
-from psycopg import Connection, errors
+from psycopg import Connection, RawCursor, RawServerCursor, errors
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
@@ -141,7 +141,12 @@ class Database:
         self._attempts = pool_size + 1
         self.pool: ConnectionPool[Connection[Row]] = ConnectionPool(
             conninfo,
-            kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "grandbo"},
+            kwargs={
+                "autocommit": True,
+                "row_factory": dict_row,
+                "cursor_factory": RawCursor,
+                "application_name": "grandbo",
+            },
             min_size=1,
             max_size=pool_size,
             timeout=pool_timeout,
@@ -228,6 +233,7 @@ class Database:
 
 
 def _configure(conn: Connection[Row]) -> None:
+    conn.server_cursor_factory = RawServerCursor
     try:
         register_vector(conn)
     except psycopg.ProgrammingError as error:
