@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ import pytest
 import structlog
 
 from grandbo.library import Grandbo, TenantMemory
+from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase, TestServer, running_server
 from tests.support.providers import words_embedder
 
@@ -23,14 +23,6 @@ structlog.configure(
     wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
     logger_factory=structlog.PrintLoggerFactory(sys.stderr),
 )
-
-
-def assert_pool_is_idle(opened: Grandbo) -> None:
-    """No connection is out. One that the pool is still opening counts in its size, so this asks until it is there."""
-    deadline = time.monotonic() + 10
-    while (stats := opened.database.pool.get_stats())["pool_size"] != stats["pool_available"]:
-        assert time.monotonic() < deadline, stats
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="session")

@@ -144,6 +144,11 @@ class Grandbo:
         """The worker of this process, if one runs."""
         return self._worker
 
+    @property
+    def worker_is_alive(self) -> bool:
+        """Whether the worker that was started still runs; True where none was started."""
+        return self._worker_thread is None or self._worker_thread.is_alive()
+
     def wake_worker(self) -> None:
         """Tell the worker of this process that there may be something to do."""
         if self._worker is not None:

@@ -65,6 +65,9 @@ class Settings(BaseSettings):
 
     http_host: str = Field(default="127.0.0.1", description="Address that `grandbo up` listens on.")
     http_port: int = Field(default=8420, ge=0, le=65_535, description="Port that `grandbo up` listens on; 0 picks one.")
+    http_allowed_hosts: str = Field(
+        default="", description="Further host names that HTTP answers under, with commas; loopback names always are."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
 
     @classmethod

@@ -72,7 +72,7 @@ class Moment:
     precision: Precision
 
 
-_TIME_WANTED = "write RFC 3339 with a zone, such as 2026-01-02T03:04:05Z, or a date such as 2026-01-02"
+TIME_WANTED = "write RFC 3339 with a zone, such as 2026-01-02T03:04:05Z, or a date such as 2026-01-02"
 _PARTIAL: tuple[tuple[re.Pattern[str], str, Precision], ...] = (
     (re.compile(r"\d{4}"), "-01-01", "year"),
     (re.compile(r"\d{4}-\d{2}"), "-01", "month"),
@@ -99,14 +99,14 @@ def parse_moment(text: str, field_name: str) -> Moment:
         if "T" not in text.upper() and " " not in text:
             raise ValueError
     except ValueError:
-        raise InvalidInput(f"{field_name}: this is not a time; {_TIME_WANTED}.", field=field_name) from None
+        raise InvalidInput(f"{field_name}: this is not a time; {TIME_WANTED}.", field=field_name) from None
     return Moment(require_zone(moment, field_name), "time")
 
 
 def require_zone(moment: datetime, field_name: str) -> datetime:
     """Refuse a naive time; give an aware one in UTC."""
     if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InvalidInput(f"{field_name}: the time has no zone; {_TIME_WANTED}.", field=field_name)
+        raise InvalidInput(f"{field_name}: the time has no zone; {TIME_WANTED}.", field=field_name)
     try:
         return moment.astimezone(UTC)
     except OverflowError:

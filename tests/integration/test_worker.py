@@ -13,10 +13,11 @@ import pytest
 from grandbo.embedding import Embedder
 from grandbo.errors import EmbedderMisconfigured, EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.types import utc_now
-from grandbo.workers.backlog import MAX_ATTEMPTS
+from grandbo.types import derived_id, utc_now
+from grandbo.workers.backlog import MAX_ATTEMPTS, pending_embeddings
 from grandbo.workers.embedding import EmbeddingWorker
 from tests.support.factories import make_finding
+from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase
 from tests.support.providers import WORDS_STAMP, HashedWords, Switchable
 
@@ -88,8 +89,7 @@ class TestOutage:
         thread.start()
         try:
             own.record_finding(make_finding())
-            stats = own._grandbo.database.pool.get_stats()
-            assert stats["pool_size"] == stats["pool_available"]
+            assert_pool_is_idle(own._grandbo)
         finally:
             provider.gate.set()
             thread.join(30)
@@ -105,6 +105,27 @@ class TestOutage:
 
         with pytest.raises(EmbedderMisconfigured):
             own.embed()
+
+    def test_one_tenant_s_trouble_does_not_hold_up_another(
+        self, own: TenantMemory, provider: Switchable, tenant_name: str
+    ) -> None:
+        """A command id of the worker that somebody took leaves that entry aside; other entries and tenants go on."""
+        own.record_finding(make_finding())
+        own._grandbo.create_tenant(f"{tenant_name}-beside")
+        beside = own._grandbo.tenant(f"{tenant_name}-beside", principal="human:tester")
+        beside.record_finding(make_finding())
+        embedder = own._grandbo.embedder
+        assert embedder is not None
+        stamp = embedder.stamp.id
+        row = pending_embeddings(own._grandbo.database, own.tenant_id, stamp, utc_now(), 1)[0]
+        taken = derived_id("embed", str(row["entry_id"]), row["text_digest"].hex(), stamp, str(row["revision"]))
+        own.record_finding(make_finding(), command_id=taken)
+
+        own._grandbo.start_worker()
+
+        _until(lambda: beside.backlog().embedded == 1 and own.backlog().embedded == 1)
+        assert own._grandbo.worker_is_alive
+        assert 1 == own.backlog().pending
 
 
 class TestWrongVectors:

@@ -52,6 +52,7 @@ def up(
             host=settings.http_host if host is None else host,
             port=settings.http_port if port is None else port,
             on_ready=_tell_next_steps,
+            allowed_hosts=[name.strip() for name in settings.http_allowed_hosts.split(",") if name.strip()],
         )
 
 

@@ -90,7 +90,7 @@ def envelope(header: EventHeader, commitment_: bytes) -> str:
         "occurred_at": utc_text(header.occurred_at),
         "recorded_at": utc_text(header.recorded_at),
     }
-    # Every value is an integer, null or plain ASCII, so this is RFC 8785, at a fifth of the cost; a test holds it to it.
+    # Every value is an integer, null or plain ASCII, so this is RFC 8785, at a fifth of the cost; a test says so.
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -74,5 +74,7 @@ class Readiness:
         worker = self._grandbo.worker
         if worker is None:
             return []
+        if not self._grandbo.worker_is_alive:
+            return ["worker_ended"]
         last = self._started_at if worker.last_pass_at is None else worker.last_pass_at
         return ["worker_silent"] if now - last > WORKER_SILENT_SECONDS else []

@@ -18,7 +18,7 @@ from pydantic import (
 
 from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput, LimitExceeded
 from grandbo.text import check_text
-from grandbo.types import Kind, Moment, parse_moment, require_zone
+from grandbo.types import TIME_WANTED, Kind, Moment, parse_moment, require_zone
 
 TITLE_LIMIT = 200
 SUMMARY_LIMIT = 4_000
@@ -58,7 +58,9 @@ def _moment(value: object, info: ValidationInfo) -> object:
             return Moment(require_zone(value, field), "time")
     except GrandboError as error:
         raise Refusal(error) from None
-    return value
+    if value is None or isinstance(value, Moment):
+        return value
+    raise Refusal(InvalidInput(f"{field}: this is not a time; {TIME_WANTED}.", field=field))
 
 
 StatedTime = Annotated[Moment, BeforeValidator(_moment)]

@@ -60,15 +60,12 @@ class EmbeddingWorker:
     def run(self) -> None:
         """Work until `stop`; a failure of the provider or the database pauses the work and never ends it."""
         while not self._stopped:
-            pause = POLL_SECONDS
-            try:
-                if self._pass_over_tenants():
-                    pause = 0.0
+            worked, failure = self._pass_over_tenants()
+            if failure is None:
                 self._failures = 0
-            except GrandboError as error:
-                pause = self._pause_after(error)
-                log.warning("embedding_paused", code=error.code, seconds=round(pause, 1))
-            self.last_pass_at = time.monotonic()
+                pause = 0.0 if worked else POLL_SECONDS
+            else:
+                pause = self._pause_after(failure)
             if pause and self._wake.wait(pause):
                 self._wake.clear()
 
@@ -162,18 +159,49 @@ class EmbeddingWorker:
     def _append(self, tenant_id: UUID, stamp: str, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]) -> int:
         commands = [_command(tenant_id, stamp, item, found) for item, found in vectors]
         outcomes = run_commands(self._database, tenant_id, commands, clock=self._clock) if commands else []
-        for outcome in outcomes:
-            if isinstance(outcome, GrandboError):
-                raise outcome
-        return len(outcomes)
+        failed = [
+            (item.row, outcome.code)
+            for (item, _), outcome in zip(vectors, outcomes, strict=True)
+            if isinstance(outcome, GrandboError)
+        ]
+        if failed:
+            note_attempts(self._database, tenant_id, stamp, failed, self._clock())
+        return len(outcomes) - len(failed)
 
-    def _pass_over_tenants(self) -> bool:
-        """One batch for each tenant, so that a large backlog of one does not starve the others."""
-        worked = [bool(self.embed_batch(tenant_id)) for tenant_id in all_tenants(self._database) if not self._stopped]
-        return any(worked)
+    def _pass_over_tenants(self) -> tuple[bool, Exception | None]:
+        """
+        One batch for each tenant, so that a large backlog of one does not starve the others; nor does a failure of one.
 
-    def _pause_after(self, error: GrandboError) -> float:
-        self._failures += 1
+        Gives whether anything was done, and the last failure.
+        """
+        worked = False
+        failure: Exception | None = None
+        for tenant_id in self._tenants():
+            if self._stopped:
+                break
+            try:
+                worked = bool(self.embed_batch(tenant_id)) or worked
+            except GrandboError as error:
+                failure = error
+                log.warning("embedding_failed", code=error.code, tenant_id=str(tenant_id))
+            except Exception as error:
+                # What nobody foresaw must not end the worker: vectors would be missing from then on, without a word.
+                failure = error
+                log.exception("embedding_failed", code="unexpected", tenant_id=str(tenant_id))
+            self.last_pass_at = time.monotonic()
+        self.last_pass_at = time.monotonic()
+        return worked, failure
+
+    def _tenants(self) -> list[UUID]:
+        try:
+            return all_tenants(self._database)
+        except GrandboError as error:
+            log.warning("embedding_failed", code=error.code)
+            self._wake.wait(POLL_SECONDS)
+            return []
+
+    def _pause_after(self, error: Exception) -> float:
+        self._failures = min(self._failures + 1, 16)
         asked = error.retry_after if isinstance(error, EmbedderTransient) else None
         return min(asked if asked is not None else 0.25 * 2**self._failures, LONGEST_PAUSE)
 
