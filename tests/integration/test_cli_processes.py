@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import select
+import queue
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -45,14 +46,21 @@ def home() -> Iterator[Path]:
 def _line_with(stream: IO[bytes] | None, wanted: str) -> str:
     """Read lines until one holds what is wanted."""
     assert stream is not None
-    deadline, seen = time.monotonic() + SECONDS, []
-    while time.monotonic() < deadline:
-        if select.select([stream], [], [], 0.1)[0]:
-            seen.append(stream.readline().decode())
-            assert seen[-1], f"ended before {wanted!r}: {seen}"
-            if wanted in seen[-1]:
-                return seen[-1]
-    raise AssertionError(f"no {wanted!r} in {seen}")
+    # A thread, for a wait on the descriptor would not see the lines that the reader has taken from it already.
+    lines: queue.Queue[bytes] = queue.Queue()
+
+    def read() -> None:
+        for line in iter(stream.readline, b""):
+            lines.put(line)
+
+    threading.Thread(target=read, daemon=True).start()
+    deadline, seen = time.monotonic() + SECONDS, [""]
+    while wanted not in seen[-1]:
+        try:
+            seen.append(lines.get(timeout=max(0.0, deadline - time.monotonic())).decode())
+        except queue.Empty:
+            raise AssertionError(f"no {wanted!r} in {seen}") from None
+    return seen[-1]
 
 
 def _end(process: subprocess.Popen[bytes], number: signal.Signals) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 
@@ -12,13 +13,15 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
+from grandbo.embedding import Embedder
 from grandbo.errors import EmbedderTransient, GrandboError, LogDamaged, TenantBusy
 from grandbo.http.app import build_app
 from grandbo.http.health import REMEMBERED_SECONDS, WORKER_SILENT_SECONDS, Readiness
 from grandbo.library import Grandbo, TenantMemory
+from tests.support.factories import make_finding
 from tests.support.http import BASE_URL, Clock, client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
-from tests.support.providers import words_embedder
+from tests.support.providers import Switchable, words_embedder
 
 TOPIC = "consumers lost their leases after the broker restarted"
 PROBLEM_FIELDS = {"type", "title", "status", "code", "detail", "request_id"}
@@ -187,8 +190,8 @@ class TestProbes:
 
             assert (["pool_exhausted"], []) == (exhausted, Readiness(opened).reasons())
 
-    def test_a_worker_that_fell_silent_is_noticed(self, server: TestServer) -> None:
-        """A worker that should be there and makes no pass is a reason; none started is not."""
+    def test_a_worker_that_ended_is_noticed(self, server: TestServer) -> None:
+        """A worker that should be there and is not is a reason; none started is not."""
         clock = Clock()
         with (
             server.clone() as database,
@@ -202,12 +205,32 @@ class TestProbes:
             assert worker is not None
             worker.stop()
             thread.join(30)
-            assert worker.last_pass_at is not None
-            clock.now = worker.last_pass_at + WORKER_SILENT_SECONDS
-            recent = readiness.reasons()
             clock.now += REMEMBERED_SECONDS
 
-            assert ([], [], ["worker_silent"]) == (without, recent, readiness.reasons())
+            assert ([], ["worker_ended"]) == (without, readiness.reasons())
+
+    def test_a_worker_that_fell_silent_is_noticed(self, server: TestServer) -> None:
+        """A worker whose provider hangs for minutes on end is a reason; one that is merely slow is not."""
+        provider = Switchable()
+        with (
+            server.clone() as database,
+            Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened,
+        ):
+            opened.create_tenant("silent")
+            opened.tenant("silent").record_finding(make_finding())
+            provider.gate.clear()
+            clock = Clock()
+            clock.now = time.monotonic()
+            readiness = Readiness(opened, clock=clock)
+            opened.start_worker()
+            try:
+                clock.now += WORKER_SILENT_SECONDS - 1
+                recent = readiness.reasons()
+                clock.now += WORKER_SILENT_SECONDS
+
+                assert ([], ["worker_silent"]) == (recent, readiness.reasons())
+            finally:
+                provider.gate.set()
 
 
 @pytest.fixture(autouse=True)

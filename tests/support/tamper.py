@@ -62,7 +62,7 @@ def tampered(conn: Connection, change: Callable[[Connection], None]) -> Iterator
 
 def stored_rows(conn: Connection, tenant_id: UUID) -> list[LogRow]:
     """The tenant's log as it is stored."""
-    with conn.cursor(row_factory=psycopg.rows.dict_row) as cursor:
+    with psycopg.Cursor(conn, row_factory=psycopg.rows.dict_row) as cursor:
         cursor.execute(
             f"SELECT {_NAMES} FROM grandbo.org_memory_events WHERE tenant_id = %s ORDER BY position",
             (tenant_id,),
