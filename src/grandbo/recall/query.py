@@ -172,9 +172,14 @@ def _match(row: Row, score: float) -> Match:
         external_id=row["external_id"],
         visibility=row["visibility"],
         score=score,
-        lexical=None if lexical is None else Lexical(lexical, tuple(row["matched_terms"])),
+        lexical=None if lexical is None else Lexical(lexical, _rarest_first(row)),
         semantic=None if semantic is None else Semantic(semantic, row["distance"]),
     )
+
+
+def _rarest_first(row: Row) -> tuple[str, ...]:
+    matched = set(row["matched_terms"])
+    return tuple(term for term in row["rarest_first"] if term in matched)
 
 
 def _searched(rows: list[Row], signals: tuple[str, ...], vector: TopicVector, matches: tuple[Match, ...]) -> Searched:

@@ -11,10 +11,12 @@ import hashlib
 import hmac
 import queue
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 QUEUE_LIMIT = 5_000
 BATCH = 200
+LINGER_SECONDS = 0.2
 
 _INSERT = sa.insert(receipts).values({column.name: sa.bindparam(column.name) for column in receipts.c})
 _NEWEST_KEY = (
@@ -61,12 +64,19 @@ def topic_hmac(key: bytes, topic: str) -> bytes:
     return hmac.digest(key, topic.encode("utf-8", "surrogatepass"), hashlib.sha256)
 
 
+class _Mark(Enum):
+    """What stands in the queue beside receipts: write now what came before; and end after that."""
+
+    FLUSH = auto()
+    END = auto()
+
+
 class ReceiptWriter:
     """A bounded queue and the thread that empties it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queue: queue.Queue[Receipt | None] = queue.Queue(QUEUE_LIMIT)
+        self._queue: queue.Queue[Receipt | _Mark] = queue.Queue(QUEUE_LIMIT)
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self.dropped = 0
@@ -84,13 +94,14 @@ class ReceiptWriter:
     def flush(self) -> None:
         """Wait until everything put so far is written or counted as dropped."""
         if self._thread is not None:
+            self._queue.put(_Mark.FLUSH)
             self._queue.join()
 
     def close(self) -> None:
         """Write what is queued and end the thread."""
         thread = self._thread
         if thread is not None:
-            self._queue.put(None)
+            self._queue.put(_Mark.END)
             thread.join()
             self._thread = None
 
@@ -101,18 +112,31 @@ class ReceiptWriter:
                 self._thread.start()
 
     def _run(self) -> None:
-        ended = False
-        while not ended:
-            batch = [self._queue.get()]
-            while len(batch) < BATCH:
-                try:
-                    batch.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            ended = None in batch
-            self._write([receipt for receipt in batch if receipt is not None])
-            for _ in batch:
+        mark: _Mark | None = None
+        while mark is not _Mark.END:
+            batch, mark, taken = self._take()
+            self._write(batch)
+            for _ in range(taken):
                 self._queue.task_done()
+
+    def _take(self) -> tuple[list[Receipt], _Mark | None, int]:
+        """
+        Wait for a receipt, then a moment longer for others, unless a mark says to write at once.
+
+        One transaction for each recall would compete with the recalls themselves for the processor.
+        """
+        batch: list[Receipt] = []
+        item = self._queue.get()
+        deadline = time.monotonic() + LINGER_SECONDS
+        while not isinstance(item, _Mark):
+            batch.append(item)
+            if len(batch) == BATCH:
+                return batch, None, len(batch)
+            try:
+                item = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return batch, None, len(batch)
+        return batch, item, len(batch) + 1
 
     def _write(self, batch: Sequence[Receipt]) -> None:
         by_tenant: defaultdict[UUID, list[Receipt]] = defaultdict(list)

@@ -49,14 +49,14 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
     """
     The statement for one shape of scope and the signals that run.
 
-    Gives at least one row. Each has the counts (`eligible`, `embedded`, `near_misses`, `nearest_beyond`) and, unless
-    nothing matched, one candidate with its rank, terms and distance in either list.
+    Gives at least one row. Each has the counts (`eligible`, `embedded`, `near_misses`, `nearest_beyond`), the topic's
+    terms `rarest_first`, and, unless nothing matched, one candidate with its rank, terms and distance in either list.
     """
     eligible = _materialized(sa.select(entries.c.entry_id).where(in_scope(entries, shape)), "eligible")
     size = sa.select(sa.func.count().label("eligible")).select_from(eligible).cte("size")
     semantic_list, near = _semantic_list(shape) if semantic else _no_semantic_list()
     floor = _lexical_floor(size, semantic_list, near)
-    lexical_list = _lexical_list(eligible, size, floor) if lexical else _no_lexical_list()
+    lexical_list, rarities = _lexical_list(eligible, size, floor) if lexical else _no_lexical_list()
 
     both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
     # Materialized: the server takes an index for the rows behind the candidates only when their ids are plain columns,
@@ -77,7 +77,8 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
         .where(of_tenant(entries))
         .cte("found")
     )
-    return sa.select(size.c.eligible, near, found).select_from(size.join(near, sa.true()).outerjoin(found, sa.true()))
+    once = size.join(near, sa.true()).join(rarities, sa.true())
+    return sa.select(size.c.eligible, near, rarities, found).select_from(once.outerjoin(found, sa.true()))
 
 
 def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.ColumnElement[int]:
@@ -95,7 +96,7 @@ def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.Colu
     )
 
 
-def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> sa.CTE:
+def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
     asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
     posting = _materialized(
         sa.select(terms.c.term, terms.c.entry_id, terms.c.weight)
@@ -107,7 +108,11 @@ def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) 
     mass = sa.select(sa.func.coalesce(sa.func.sum(rarity.c.rarity), 0)).scalar_subquery()
     shared = sa.func.sum(rarity.c.rarity)
     scored = (
-        sa.select(posting.c.entry_id, sa.func.sum(rarity.c.rarity * posting.c.weight).label("score"))
+        sa.select(
+            posting.c.entry_id,
+            sa.func.sum(rarity.c.rarity * posting.c.weight).label("score"),
+            sa.func.array_agg(posting.c.term).label("matched_terms"),
+        )
         .join(rarity, rarity.c.term == posting.c.term)
         .group_by(posting.c.entry_id)
         # The gate: what shares only a sliver of the topic's weight is noise, and a rank cannot tell noise from sense.
@@ -116,19 +121,13 @@ def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) 
     )
     rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
     best = (
-        sa.select(scored.c.entry_id, rank.label("lexical_rank"))
+        sa.select(scored.c.entry_id, rank.label("lexical_rank"), scored.c.matched_terms)
         .order_by(scored.c.score.desc(), scored.c.entry_id)
         .limit(_Candidates)
-        .cte("best")
-    )
-    rarest_first = pg.aggregate_order_by(posting.c.term, rarity.c.rarity.desc(), posting.c.term)
-    return (
-        sa.select(best.c.entry_id, best.c.lexical_rank, sa.func.array_agg(rarest_first).label("matched_terms"))
-        .join(posting, posting.c.entry_id == best.c.entry_id)
-        .join(rarity, rarity.c.term == posting.c.term)
-        .group_by(best.c.entry_id, best.c.lexical_rank)
         .cte("lexical_list")
     )
+    rarest_first = pg.aggregate_order_by(rarity.c.term, rarity.c.rarity.desc(), rarity.c.term)
+    return best, sa.select(sa.func.array_agg(rarest_first).label("rarest_first")).cte("rarities")
 
 
 def _rarity(asked: sa.BindParameter[Any], posting: sa.CTE, size: sa.CTE) -> sa.CTE:
@@ -189,8 +188,8 @@ def _semantic_list(shape: Shape) -> tuple[sa.CTE, sa.CTE]:
     return ranked, near
 
 
-def _no_lexical_list() -> sa.CTE:
-    return (
+def _no_lexical_list() -> tuple[sa.CTE, sa.CTE]:
+    nothing = (
         sa.select(
             sa.cast(sa.null(), sa.Uuid).label("entry_id"),
             sa.cast(sa.null(), sa.BigInteger).label("lexical_rank"),
@@ -199,6 +198,7 @@ def _no_lexical_list() -> sa.CTE:
         .where(sa.false())
         .cte("lexical_list")
     )
+    return nothing, sa.select(sa.cast(sa.null(), pg.ARRAY(sa.Text)).label("rarest_first")).cte("rarities")
 
 
 def _no_semantic_list() -> tuple[sa.CTE, sa.CTE]:

@@ -92,8 +92,8 @@ class Transaction:
         self._conn.execute(
             f"SET LOCAL ROLE grandbo_reader; SET LOCAL grandbo.tiers = '{_array(tiers)}'; "
             f"SET LOCAL grandbo.statuses = '{_array(statuses)}'; SET LOCAL grandbo.valid_at = '{utc_text(instant)}'; "
-            # A plan that suits every topic suits none: how many entries a term has decides how it is best counted.
-            "SET LOCAL plan_cache_mode = force_custom_plan; "
+            # Planned once: planning anew costs a tenth of a recall, and finds the same plan for every topic.
+            "SET LOCAL plan_cache_mode = force_generic_plan; "
             f"SET LOCAL statement_timeout = {_STATEMENT_TIMEOUT_MS['reader']}",
             prepare=False,
         )
