@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.events.log import RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryRecorded
-from grandbo.projections.terms import term_weights
+from grandbo.projections.terms import TERMS, term_weights
 from grandbo.storage.database import Step
 from grandbo.storage.tables import STATE_COLUMNS, entries, revisions
 from grandbo.storage.tenancy import of_tenant
@@ -23,7 +23,9 @@ from grandbo.types import from_utc_text
 _ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
 _POSITION = sa.bindparam("at_position", type_=sa.BigInteger)
 
-_INSERT = sa.insert(entries).values({column.name: sa.bindparam(column.name) for column in entries.c})
+_INSERT = sa.insert(entries).values(
+    {**{column.name: sa.bindparam(column.name) for column in entries.c}, "terms": TERMS}
+)
 
 _CORROBORATE = (
     sa.update(entries)
@@ -97,7 +99,7 @@ def _recorded_row(event: RecordedEvent, recorded: EntryRecorded) -> dict[str, An
         "entry_id": event.header.stream_id,
         "revision": recorded.revision,
         "position": event.position,
-        "terms": list(term_weights(recorded)),
+        "terms": " ".join(term_weights(recorded)),
         "kind": recorded.kind,
         "status": "published",
         "title": recorded.title,
