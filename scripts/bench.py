@@ -29,6 +29,7 @@ import numpy.typing as npt
 import psycopg
 import structlog
 from pgvector.psycopg import register_vector
+from psycopg import sql
 
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, build_embedder
 from grandbo.library import Grandbo, TenantMemory
@@ -182,10 +183,25 @@ class Bench:
             def bare(number: int) -> None:
                 conn.execute("INSERT INTO bare (document) VALUES (%s)", (documents[number],), prepare=True)
 
-            acknowledged, floor = in_turn(rounds, lambda number: memory.record_finding(findings[number]), bare)
+            half = rounds // 2
+            acknowledged, floor = in_turn(half, lambda number: memory.record_finding(findings[number]), bare)
+            # The same on a disk whose flush takes 2 ms, as most do: the server waits that long before each commit.
+            self._set(conn, "commit_delay", "2000")
+            self._set(conn, "commit_siblings", "0")
+            slow, slow_floor = in_turn(half, lambda number: memory.record_finding(findings[half + number]), bare)
+            self._set(conn, "commit_delay", None)
+            self._set(conn, "commit_siblings", None)
         self.figures["write_ms"] = spread(acknowledged)
         self.figures["write_floor_ms"] = spread(floor)
         self.figures["write_ratio"] = ratio(acknowledged, floor)
+        self.figures["write_ratio_where_a_flush_takes_2_ms"] = ratio(slow, slow_floor)
+
+    @staticmethod
+    def _set(conn: psycopg.Connection[Any], name: str, value: str | None) -> None:
+        change = sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value))
+        conn.execute(sql.SQL("ALTER SYSTEM ") + (change if value else sql.SQL("RESET {}").format(sql.Identifier(name))))
+        conn.execute("SELECT pg_reload_conf()")
+        time.sleep(0.2)
 
     # -- replay --------------------------------------------------------------------------------------------------------
 
