@@ -18,8 +18,9 @@ import structlog
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.errors import ConfigurationError
 from grandbo.events.verify import Verification, verify_tenant
+from grandbo.governing import Governing
 from grandbo.logs import quiet_unless_configured
-from grandbo.memory import importing, principals, record, tenants
+from grandbo.memory import importing, principals, reading, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import require
 from grandbo.memory.tenants import Tenant
@@ -160,7 +161,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory:
+class TenantMemory(Governing):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
@@ -172,6 +173,12 @@ class TenantMemory:
     @property
     def tenant_id(self) -> UUID:
         return self.tenant.tenant_id
+
+    def _clock(self) -> Clock:
+        return self._grandbo.clock
+
+    def _changed(self) -> None:
+        self._grandbo.wake_worker()
 
     def __enter__(self) -> Self:
         return self
@@ -258,6 +265,14 @@ class TenantMemory:
             question,
             clock=self._grandbo.clock,
         )
+
+    def show_entry(self, entry_id: UUID) -> dict[str, Any]:
+        """One entry as it stands, as plain values; raises `NotFound`."""
+        return reading.show_entry(self._database, self.tenant_id, self.principal, self.tenant.policy, entry_id)
+
+    def history(self, entry_id: UUID) -> list[dict[str, Any]]:
+        """Every revision of an entry with its event, author and reason, oldest first; raises `NotFound`."""
+        return reading.entry_history(self._database, self.tenant_id, self.principal, self.tenant.policy, entry_id)
 
     # -- embedding -----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
+    ("governing",),
     ("library",),
     ("hooks", "mcp", "web", "http", "cli"),
 )

@@ -133,7 +133,8 @@ def _other_value(row: LogRow, column: str) -> object:
         case int():
             return value + 1
         case str():
-            return value.replace("1", "2", 1) if column == "envelope" else f"{value[:-1]}0"
+            other = "1" if value[-1] == "0" else "0"
+            return value.replace("1", "2", 1) if column == "envelope" else f"{value[:-1]}{other}"
         case None:
             return uuid.uuid4()
         case _:

@@ -25,6 +25,7 @@ MATCH = Match(
     service="checkout",
     status="published",
     disputed=False,
+    disputed_with=None,
     confidence_bp=8_000,
     author_type="agent",
     occurred_at=AT,

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from grandbo.types import Kind, Precision, PrincipalType
+from grandbo.types import Kind, Precision, PrincipalType, Status
 
 Text = Annotated[str, Field(strict=True)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 UtcTime = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$")]
+UuidText = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 BasisPoints = Annotated[int, Field(strict=True, ge=0, le=10_000)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**53 - 1)]
 
@@ -95,6 +96,121 @@ class EntryCorroborated(EventBody):
     revision: Count
     incident: IncidentRef
     evidence: tuple[Evidence, ...]
+
+
+class EntryChanged(EventBody):
+    """Base of what a person does to an entry: it makes a revision, and it says why."""
+
+    revision: Count
+    reason: Text
+
+
+class TextChanged(EntryChanged):
+    """Base of what replaces an entry's text: the whole new text, whatever of it stayed the same. Never a status."""
+
+    title: Text
+    summary: Text
+    body: Text
+    service: Text
+    tags: tuple[Text, ...]
+    confidence_bp: BasisPoints
+    evidence: tuple[Evidence, ...]
+    occurred_at: UtcTime | None
+    occurred_precision: Precision | None
+    ended_at: UtcTime | None
+    visibility: Text
+    claim_digest: Digest
+    text_digest: Digest
+
+
+class EntryCorrected(TextChanged):
+    """Someone put it right. `changed` names the fields that are not as they were."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_corrected"
+
+    changed: tuple[Text, ...]
+
+
+class EntryRevisionRestored(TextChanged):
+    """The text of an earlier revision is the text again; the status is what it was."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_revision_restored"
+
+    restored_revision: Count
+
+
+class EntryArchived(EntryChanged):
+    """It is put away: kept, and not recalled unless asked for by name."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_archived"
+
+
+class EntryUnarchived(EntryChanged):
+    """It is back."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_unarchived"
+
+
+class EntryDisputed(EntryChanged):
+    """Someone says it is wrong, or that another entry says otherwise."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_disputed"
+
+    other_entry_id: UuidText | None
+
+
+class EntryDisputeResolved(EntryChanged):
+    """The dispute is settled: the entry stands."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_dispute_resolved"
+
+
+class EntrySuperseded(EntryChanged):
+    """Another entry takes its place."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_superseded"
+
+    superseded_by: UuidText
+
+
+class EntryVerified(EntryChanged):
+    """Someone checked it; the next review is due at `review_at`."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_verified"
+
+    review_at: UtcTime
+
+
+class EntryExpirySet(EntryChanged):
+    """It is valid until then."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_expiry_set"
+
+    expires_at: UtcTime
+
+
+class EntryReclassified(EntryChanged):
+    """Its kind or its tier is another; the claim, which both are part of, is told apart anew."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_reclassified"
+
+    kind: Kind
+    visibility: Text
+    claim_digest: Digest
+
+
+class EntryQuarantined(EntryChanged):
+    """It is taken out of every answer until someone has looked at it."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_quarantined"
+
+
+class EntryReleased(EntryChanged):
+    """It is out of quarantine, with the status that it had before."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_released"
+
+    status: Status
 
 
 class EmbeddedWindow(Part):

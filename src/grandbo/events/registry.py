@@ -9,13 +9,32 @@ from typing import Any
 from pydantic import ValidationError
 
 from grandbo.errors import EventUnreadable
-from grandbo.events.models import EntryCorroborated, EntryEmbedded, EntryRecorded, EventBody, TenantCreated
+from grandbo.events import models
+from grandbo.events.models import EventBody
 
 Document = dict[str, Any]
 Upcaster = Callable[[Document], Document]
 
 EVENT_TYPES: dict[str, type[EventBody]] = {
-    model.EVENT_TYPE: model for model in (TenantCreated, EntryRecorded, EntryCorroborated, EntryEmbedded)
+    model.EVENT_TYPE: model
+    for model in (
+        models.TenantCreated,
+        models.EntryRecorded,
+        models.EntryCorroborated,
+        models.EntryCorrected,
+        models.EntryRevisionRestored,
+        models.EntryArchived,
+        models.EntryUnarchived,
+        models.EntryDisputed,
+        models.EntryDisputeResolved,
+        models.EntrySuperseded,
+        models.EntryVerified,
+        models.EntryExpirySet,
+        models.EntryReclassified,
+        models.EntryQuarantined,
+        models.EntryReleased,
+        models.EntryEmbedded,
+    )
 }
 
 # One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.

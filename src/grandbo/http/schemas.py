@@ -172,6 +172,7 @@ class MatchDocument(_Document):
     service: str
     status: str
     disputed: bool
+    disputed_with: str | None = Field(json_schema_extra={"format": "uuid"})
     confidence_bp: int
     author_type: PrincipalType
     occurred_at: str | None

@@ -39,13 +39,17 @@ def text_digest(title: str, summary: str, body: str) -> str:
 
 
 def claim_digest(finding: Finding, visibility: str) -> str:
+    """Identity of the claim that a finding makes. Hex."""
+    return claim_digest_of(finding.kind, visibility, finding.title, finding.summary, finding.body)
+
+
+def claim_digest_of(kind: str, visibility: str, title: str, summary: str, body: str) -> str:
     """Identity of a claim: kind, tier and text, but for case, width and white space. Hex."""
 
     def plain(text: str) -> str:
         return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
-    parts = [finding.kind, visibility, plain(finding.title), plain(finding.summary), plain(finding.body)]
-    return digest_of(parts)
+    return digest_of([kind, visibility, plain(title), plain(summary), plain(body)])
 
 
 def decide_record_finding(

@@ -8,7 +8,7 @@ from grandbo.errors import Forbidden, InvalidInput
 from grandbo.events.models import Policy
 from grandbo.types import KINDS, Principal
 
-Act = Literal["record", "recall", "audit", "administer"]
+Act = Literal["record", "recall", "govern", "audit", "administer"]
 
 TIERS = ("team", "operations", "tech", "admin")
 ROLE_TIERS: dict[str, tuple[str, ...]] = {
@@ -20,9 +20,9 @@ ROLE_TIERS: dict[str, tuple[str, ...]] = {
 }
 # What a role may do is the product's; what it may see is the tenant's, in its policy.
 ROLE_ACTS: dict[str, frozenset[Act]] = {
-    "admin": frozenset({"record", "recall", "audit", "administer"}),
+    "admin": frozenset({"record", "recall", "govern", "audit", "administer"}),
     "auditor": frozenset({"recall", "audit"}),
-    "reviewer": frozenset({"record", "recall", "audit"}),
+    "reviewer": frozenset({"record", "recall", "govern", "audit"}),
     "investigator": frozenset({"recall"}),
     "hook": frozenset({"record"}),
 }

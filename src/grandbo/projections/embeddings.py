@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from grandbo.events import models
 from grandbo.events.log import RecordedEvent
-from grandbo.events.models import EmbeddedWindow, EntryEmbedded
+from grandbo.events.models import EmbeddedWindow
 from grandbo.storage.database import Step
 from grandbo.storage.tables import DIMENSIONS, Vector, embeddings, entries
 from grandbo.storage.tenancy import of_tenant
@@ -69,18 +70,47 @@ _INSERT = sa.insert(embeddings).from_select(
 )
 
 
+_CLOSE_OTHER_TEXTS = (
+    sa.update(embeddings)
+    .where(
+        of_tenant(embeddings),
+        embeddings.c.entry_id == _ENTRY,
+        embeddings.c.to_position.is_(None),
+        embeddings.c.text_digest != sa.bindparam("text_digest", type_=sa.LargeBinary),
+    )
+    .values(to_position=_POSITION)
+)
+_CARRY_SCOPE = (
+    sa.update(embeddings)
+    .where(
+        of_tenant(embeddings),
+        of_tenant(entries),
+        embeddings.c.entry_id == _ENTRY,
+        entries.c.entry_id == _ENTRY,
+        embeddings.c.to_position.is_(None),
+    )
+    .values({name: entries.c[name] for name in _SCOPE})
+)
+
+
 def project(event: RecordedEvent) -> list[Step]:
-    """Replace the vectors of one text in one space."""
-    if not isinstance(event.data, EntryEmbedded):
-        return []
+    """Replace the vectors of one text in one space, close those of a text that is no more, carry the entry's scope."""
     key: dict[str, Any] = {
         "tenant_id": event.header.tenant_id,
         "entry_id": event.header.stream_id,
-        "stamp": event.data.stamp,
-        "text_digest": bytes.fromhex(event.data.text_digest),
         "at_position": event.position,
     }
-    return [(_CLOSE, key), *((_INSERT, {**key, **_window(window)}) for window in event.data.windows)]
+    match event.data:
+        case models.EntryEmbedded() as embedded:
+            key |= {"stamp": embedded.stamp, "text_digest": bytes.fromhex(embedded.text_digest)}
+            return [(_CLOSE, key), *((_INSERT, {**key, **_window(window)}) for window in embedded.windows)]
+        case models.TextChanged() as changed:
+            key["text_digest"] = bytes.fromhex(changed.text_digest)
+            return [(_CLOSE_OTHER_TEXTS, key), (_CARRY_SCOPE, key)]
+        case models.EntryChanged():
+            return [(_CARRY_SCOPE, key)]
+        case _:
+            return []
 
 
 def _window(window: EmbeddedWindow) -> dict[str, Any]:

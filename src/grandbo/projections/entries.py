@@ -12,8 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
+from grandbo.errors import EventUnreadable
+from grandbo.events import models
 from grandbo.events.log import RecordedEvent
-from grandbo.events.models import EntryCorroborated, EntryRecorded
 from grandbo.projections.terms import TERMS, term_weights
 from grandbo.storage.database import Step
 from grandbo.storage.tables import STATE_COLUMNS, entries, revisions
@@ -27,17 +28,52 @@ _INSERT = sa.insert(entries).values(
     {**{column.name: sa.bindparam(column.name) for column in entries.c}, "terms": TERMS}
 )
 
-_CORROBORATE = (
-    sa.update(entries)
-    .where(of_tenant(entries), entries.c.entry_id == _ENTRY)
-    .values(
-        revision=sa.bindparam("to_revision", type_=sa.Integer),
-        position=_POSITION,
-        changed_at=sa.bindparam("at", type_=sa.DateTime(timezone=True)),
-        evidence=entries.c.evidence.op("||")(sa.bindparam("more_evidence", type_=pg.JSONB)),
-        supported_by=entries.c.supported_by.op("||")(sa.bindparam("more_incidents", type_=pg.JSONB)),
+_Time = sa.DateTime(timezone=True)
+
+
+def _change(**columns: Any) -> sa.Update:
+    """A statement that changes some columns of the entry, and what every change changes."""
+    return (
+        sa.update(entries)
+        .where(of_tenant(entries), entries.c.entry_id == _ENTRY)
+        .values(
+            revision=sa.bindparam("to_revision", type_=sa.Integer),
+            position=_POSITION,
+            changed_at=sa.bindparam("at", type_=_Time),
+            **columns,
+        )
     )
+
+
+def _given(*names: str) -> dict[str, sa.BindParameter[Any]]:
+    return {name: sa.bindparam(f"new_{name}", type_=entries.c[name].type) for name in names}
+
+
+_TEXT_COLUMNS = (
+    "title",
+    "summary",
+    "body",
+    "service",
+    "tags",
+    "confidence_bp",
+    "evidence",
+    "occurred_at",
+    "occurred_precision",
+    "ended_at",
+    "claim_digest",
+    "text_digest",
 )
+_CORROBORATE = _change(
+    evidence=entries.c.evidence.op("||")(sa.bindparam("more_evidence", type_=pg.JSONB)),
+    supported_by=entries.c.supported_by.op("||")(sa.bindparam("more_incidents", type_=pg.JSONB)),
+)
+_SET_TEXT = _change(terms=TERMS, **_given(*_TEXT_COLUMNS))
+_SET_STATUS = _change(**_given("status"))
+_SUPERSEDE = _change(**_given("status", "superseded_by"))
+_SET_DISPUTE = _change(**_given("disputed", "disputed_with"))
+_SET_VERIFIED = _change(**_given("verified_at", "review_at"))
+_SET_EXPIRY = _change(**_given("expires_at"))
+_RECLASSIFY = _change(**_given("kind", "visibility", "claim_digest"))
 
 _CLOSE_REVISION = (
     sa.update(revisions)
@@ -61,20 +97,67 @@ _SNAPSHOT = sa.insert(revisions).from_select(
 
 def project(event: RecordedEvent) -> list[Step]:
     """Change the entry and open its next revision."""
-    match event.data:
-        case EntryRecorded() as recorded:
-            return [(_INSERT, _recorded_row(event, recorded)), _snapshot(event)]
-        case EntryCorroborated() as corroborated:
-            change = {
-                **_key(event),
-                "to_revision": corroborated.revision,
-                "at": event.header.recorded_at,
-                "more_evidence": [item.model_dump() for item in corroborated.evidence],
-                "more_incidents": [corroborated.incident.model_dump()],
-            }
-            return [(_CORROBORATE, change), (_CLOSE_REVISION, _key(event)), _snapshot(event)]
-        case _:
-            return []
+    data = event.data
+    if isinstance(data, models.EntryRecorded):
+        return [(_INSERT, _recorded_row(event, data)), _snapshot(event)]
+    if isinstance(data, models.EntryCorroborated | models.EntryChanged):
+        statement, values = _changed(event, data)
+        params = {**_key(event), "to_revision": data.revision, "at": event.header.recorded_at, **values}
+        return [(statement, params), (_CLOSE_REVISION, _key(event)), _snapshot(event)]
+    return []
+
+
+def _changed(
+    event: RecordedEvent, data: models.EntryCorroborated | models.EntryChanged
+) -> tuple[sa.Update, dict[str, Any]]:
+    match data:
+        case models.EntryCorroborated():
+            evidence = [item.model_dump() for item in data.evidence]
+            return _CORROBORATE, {"more_evidence": evidence, "more_incidents": [data.incident.model_dump()]}
+        case models.TextChanged():
+            return _SET_TEXT, _text_values(data)
+        case models.EntryArchived():
+            return _SET_STATUS, {"new_status": "archived"}
+        case models.EntryUnarchived():
+            return _SET_STATUS, {"new_status": "published"}
+        case models.EntryQuarantined():
+            return _SET_STATUS, {"new_status": "quarantined"}
+        case models.EntryReleased():
+            return _SET_STATUS, {"new_status": data.status}
+        case models.EntrySuperseded():
+            return _SUPERSEDE, {"new_status": "superseded", "new_superseded_by": data.superseded_by}
+        case models.EntryDisputed():
+            return _SET_DISPUTE, {"new_disputed": True, "new_disputed_with": data.other_entry_id}
+        case models.EntryDisputeResolved():
+            return _SET_DISPUTE, {"new_disputed": False, "new_disputed_with": None}
+        case models.EntryVerified():
+            review_at = from_utc_text(data.review_at)
+            return _SET_VERIFIED, {"new_verified_at": event.header.recorded_at, "new_review_at": review_at}
+        case models.EntryExpirySet():
+            return _SET_EXPIRY, {"new_expires_at": from_utc_text(data.expires_at)}
+        case models.EntryReclassified():
+            claim = bytes.fromhex(data.claim_digest)
+            values = {"new_kind": data.kind, "new_visibility": data.visibility, "new_claim_digest": claim}
+            return _RECLASSIFY, values
+    raise EventUnreadable(f"No projection for {event.header.event_type}.", position=event.position)
+
+
+def _text_values(data: models.TextChanged) -> dict[str, Any]:
+    return {
+        "terms": " ".join(term_weights(data)),
+        "new_title": data.title,
+        "new_summary": data.summary,
+        "new_body": data.body,
+        "new_service": data.service,
+        "new_tags": list(data.tags),
+        "new_confidence_bp": data.confidence_bp,
+        "new_evidence": [item.model_dump() for item in data.evidence],
+        "new_occurred_at": from_utc_text(data.occurred_at) if data.occurred_at else None,
+        "new_occurred_precision": data.occurred_precision,
+        "new_ended_at": from_utc_text(data.ended_at) if data.ended_at else None,
+        "new_claim_digest": bytes.fromhex(data.claim_digest),
+        "new_text_digest": bytes.fromhex(data.text_digest),
+    }
 
 
 def _key(event: RecordedEvent) -> dict[str, Any]:
@@ -92,7 +175,7 @@ def _snapshot(event: RecordedEvent) -> Step:
     return _SNAPSHOT, params
 
 
-def _recorded_row(event: RecordedEvent, recorded: EntryRecorded) -> dict[str, Any]:
+def _recorded_row(event: RecordedEvent, recorded: models.EntryRecorded) -> dict[str, Any]:
     occurred_at, ended_at = recorded.occurred_at, recorded.ended_at
     return {
         "tenant_id": event.header.tenant_id,
@@ -127,4 +210,6 @@ def _recorded_row(event: RecordedEvent, recorded: EntryRecorded) -> dict[str, An
         "supported_by": [],
         "recorded_at": event.header.recorded_at,
         "changed_at": event.header.recorded_at,
+        "disputed_with": None,
+        "superseded_by": None,
     }

@@ -8,8 +8,9 @@ from grandbo.events.log import RecordedEvent
 from grandbo.projections import embeddings, entries, policies, terms
 from grandbo.storage.database import Step
 
-# Entries first: vectors are taken only while the entry has their text.
-PROJECTORS = (policies.project, entries.project, terms.project, embeddings.project)
+# Terms before entries: those of the text before are found by the list that the entry's row still has. Embeddings last:
+# vectors are taken only while the entry has their text, and they carry the scope that it has by now.
+PROJECTORS = (policies.project, terms.project, entries.project, embeddings.project)
 
 
 def steps_for(events: Iterable[RecordedEvent]) -> Iterator[Step]:

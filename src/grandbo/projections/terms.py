@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
+from grandbo.events import models
 from grandbo.events.log import RecordedEvent
-from grandbo.events.models import EntryRecorded
 from grandbo.storage.database import Step
-from grandbo.storage.tables import terms
-from grandbo.storage.tenancy import TENANT
+from grandbo.storage.tables import entries, terms
+from grandbo.storage.tenancy import TENANT, of_tenant
 from grandbo.text import term_counts
 
 K1 = 1.2
@@ -51,24 +52,63 @@ _INSERT = sa.insert(terms).from_select(
 )
 
 
+_LIVE = sa.and_(
+    of_tenant(terms), terms.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid), terms.c.to_position.is_(None)
+)
+# The entry's row lists its terms until the entries' projector replaces it, which comes after this one: the postings
+# are found through their one index, by term, instead of by reading all of the tenant's.
+_listed = (
+    sa.select(entries.c.terms)
+    .where(of_tenant(entries), entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid))
+    .scalar_subquery()
+)
+_OF_ENTRY = terms.c.term == sa.any_(sa.cast(_listed, pg.ARRAY(sa.Text)))
+_CLOSE = sa.update(terms).where(_LIVE, _OF_ENTRY).values(to_position=sa.bindparam("from_position", type_=sa.BigInteger))
+_REOPEN = sa.insert(terms).from_select(
+    ["tenant_id", "entry_id", "term", "from_position", "weight", "visibility"],
+    sa.select(
+        terms.c.tenant_id,
+        terms.c.entry_id,
+        terms.c.term,
+        terms.c.to_position,
+        terms.c.weight,
+        sa.bindparam("visibility", type_=sa.Text),
+    ).where(
+        of_tenant(terms),
+        terms.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid),
+        terms.c.to_position == sa.bindparam("from_position", type_=sa.BigInteger),
+        _OF_ENTRY,
+    ),
+)
+
+
 def project(event: RecordedEvent) -> list[Step]:
-    """Open the postings of a new text."""
-    if not isinstance(event.data, EntryRecorded):
-        return []
-    weights = term_weights(event.data)
+    """Open the postings of a new text; close those of the text before it, or of the tier before it."""
+    key = {"tenant_id": event.header.tenant_id, "entry_id": event.header.stream_id, "from_position": event.position}
+    match event.data:
+        case models.EntryRecorded() as recorded:
+            return [_opened(key, recorded)]
+        case models.TextChanged() as changed:
+            return [(_CLOSE, key), _opened(key, changed)]
+        case models.EntryReclassified() as reclassified:
+            return [(_CLOSE, key), (_REOPEN, {**key, "visibility": reclassified.visibility})]
+        case _:
+            return []
+
+
+def _opened(key: dict[str, Any], text: models.EntryRecorded | models.TextChanged) -> Step:
+    weights = term_weights(text)
     params = {
-        "tenant_id": event.header.tenant_id,
-        "entry_id": event.header.stream_id,
-        "from_position": event.position,
-        "visibility": event.data.visibility,
+        **key,
+        "visibility": text.visibility,
         "terms": " ".join(weights),
         "weights": " ".join(map(str, weights.values())),
     }
-    return [(_INSERT, params)]
+    return _INSERT, params
 
 
 @lru_cache(maxsize=16)
-def term_weights(entry: EntryRecorded) -> dict[str, int]:
+def term_weights(entry: models.EntryRecorded | models.TextChanged) -> dict[str, int]:
     """Weight of each term, in thousandths, terms in order. Remembered: the entry's own row lists the terms too."""
     frequency: Counter[str] = Counter()
     length = 0

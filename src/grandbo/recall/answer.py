@@ -51,6 +51,7 @@ class Match:
     service: str
     status: str
     disputed: bool
+    disputed_with: UUID | None
     confidence_bp: int
     author_type: str
     occurred_at: datetime | None
@@ -75,6 +76,7 @@ class Match:
             "service": self.service,
             "status": self.status,
             "disputed": self.disputed,
+            "disputed_with": str(self.disputed_with) if self.disputed_with else None,
             "confidence_bp": self.confidence_bp,
             "author_type": self.author_type,
             "occurred_at": _text(self.occurred_at),

@@ -163,6 +163,7 @@ def _match(row: Row, score: float) -> Match:
         service=row["service"],
         status=row["status"],
         disputed=row["disputed"],
+        disputed_with=row["disputed_with"],
         confidence_bp=row["confidence_bp"],
         author_type=row["author_type"],
         occurred_at=row["occurred_at"],

@@ -30,6 +30,7 @@ _ROW_COLUMNS = (
     "service",
     "status",
     "disputed",
+    "disputed_with",
     "confidence_bp",
     "author_type",
     "occurred_at",

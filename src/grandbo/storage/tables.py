@@ -105,6 +105,8 @@ def _state() -> list[sa.Column[Any]]:
         sa.Column("supported_by", pg.JSONB, nullable=False),
         sa.Column("recorded_at", _Time, nullable=False),
         sa.Column("changed_at", _Time, nullable=False),
+        sa.Column("disputed_with", sa.Uuid),
+        sa.Column("superseded_by", sa.Uuid),
     ]
 
 

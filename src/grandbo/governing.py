@@ -1,0 +1,104 @@
+"""The verbs of an entry's life, as the library has them. `TenantMemory` is one of these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from grandbo.memory import wishes
+from grandbo.memory.govern import Changed, Wish, carry_out, preview
+from grandbo.memory.lifecycle import EntryState
+
+if TYPE_CHECKING:
+    from grandbo.events.models import EntryChanged
+    from grandbo.memory.tenants import Tenant
+    from grandbo.storage.database import Database
+    from grandbo.types import Clock, Principal
+
+
+class Governing:
+    """
+    Correct, restore, archive, dispute and the rest. Each takes `reason`, and optionally `expected_revision` (the
+    revision that the wish was formed on; `RevisionStale` when the entry has moved on) and `command_id`.
+    """
+
+    tenant: Tenant
+    principal: Principal
+    _database: Database
+
+    def _clock(self) -> Clock:
+        raise TypeError("a TenantMemory has a clock")
+
+    def _changed(self) -> None:
+        """Called after something was appended."""
+
+    def govern(self, wish: Wish) -> Changed:
+        """Carry a wish out."""
+        changed = carry_out(
+            self._database, self.tenant.tenant_id, self.principal, self.tenant.policy, wish, clock=self._clock()
+        )
+        self._changed()
+        return changed
+
+    def preview(self, wish: Wish) -> tuple[EntryState, EntryChanged | None]:
+        """What a wish would do to the entry as it stands; None where it would change nothing."""
+        return preview(
+            self._database, self.tenant.tenant_id, self.principal, self.tenant.policy, wish, clock=self._clock()
+        )
+
+    def correct(self, entry_id: UUID, changes: dict[str, Any], *, reason: str, **options: Any) -> Changed:
+        """Replace the named fields and keep all else."""
+        return self.govern(wishes.correct(entry_id, changes, reason, **options))
+
+    def restore(self, entry_id: UUID, revision: int, *, reason: str, **options: Any) -> Changed:
+        """Bring the text of an earlier revision back; the status stays what it is."""
+        return self.govern(self.restore_wish(entry_id, revision, reason=reason, **options))
+
+    def restore_wish(self, entry_id: UUID, revision: int, *, reason: str, **options: Any) -> Wish:
+        """The wish behind `restore`, for `preview`."""
+        return wishes.restore(self.tenant.tenant_id, entry_id, revision, reason, **options)
+
+    def archive(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
+        """Put it away."""
+        return self.govern(wishes.archive(entry_id, reason, **options))
+
+    def unarchive(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
+        """Bring it back."""
+        return self.govern(wishes.unarchive(entry_id, reason, **options))
+
+    def dispute(self, entry_id: UUID, *, reason: str, other: UUID | None = None, **options: Any) -> Changed:
+        """Mark it disputed; it is still recalled, labelled, with the other side's id."""
+        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        return self.govern(wishes.dispute(*who, entry_id, other, reason, **options))
+
+    def resolve(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
+        """Settle the dispute: the entry stands."""
+        return self.govern(wishes.resolve(entry_id, reason, **options))
+
+    def supersede(self, entry_id: UUID, by: UUID, *, reason: str, **options: Any) -> Changed:
+        """Let another entry take its place."""
+        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        return self.govern(wishes.supersede(*who, entry_id, by, reason, **options))
+
+    def verify_entry(self, entry_id: UUID, *, reason: str, days: int | None = None, **options: Any) -> Changed:
+        """Say that someone checked it; sets the next review."""
+        return self.govern(wishes.verify(entry_id, days, reason, self.tenant.policy, **options))
+
+    def expire(self, entry_id: UUID, at: str, *, reason: str, **options: Any) -> Changed:
+        """Set until when it is valid."""
+        return self.govern(wishes.expire(entry_id, at, reason, **options))
+
+    def reclassify(
+        self, entry_id: UUID, *, reason: str, kind: str | None = None, visibility: str | None = None, **options: Any
+    ) -> Changed:
+        """Give it another kind or another tier."""
+        who = (self.principal, self.tenant.policy)
+        return self.govern(wishes.reclassify(*who, entry_id, kind, visibility, reason, **options))
+
+    def quarantine(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
+        """Take it out of every answer until someone has looked at it."""
+        return self.govern(wishes.quarantine(entry_id, reason, **options))
+
+    def release(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
+        """Let it out of quarantine, with the status that it had before."""
+        return self.govern(wishes.release(self.tenant.tenant_id, entry_id, reason, **options))

@@ -1,0 +1,189 @@
+"""
+Deciders of an entry's life: from its state and a wish to the event that happened, or to a typed refusal. Pure.
+
+`ALLOWED` is the whole table of what each state accepts; a test walks it. A restore brings back text and never a status,
+an un-archiving brings back a status and never text: neither can happen unnoticed inside the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from grandbo.errors import IllegalTransition, InvalidInput, RevisionStale
+from grandbo.events import models
+from grandbo.memory.decide import claim_digest_of, text_digest
+from grandbo.types import Kind, Status, utc_text
+
+ALLOWED: dict[str, frozenset[str]] = {
+    "correct": frozenset({"published", "quarantined"}),
+    "restore": frozenset({"published", "archived", "quarantined"}),
+    "archive": frozenset({"published", "superseded"}),
+    "unarchive": frozenset({"archived"}),
+    "dispute": frozenset({"published"}),
+    "resolve": frozenset({"published", "archived", "superseded", "quarantined"}),
+    "supersede": frozenset({"published"}),
+    "verify": frozenset({"published"}),
+    "expire": frozenset({"published", "archived", "quarantined"}),
+    "reclassify": frozenset({"published", "archived", "quarantined"}),
+    "quarantine": frozenset({"published", "archived", "superseded"}),
+    "release": frozenset({"quarantined"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EntryState:
+    """An entry as it stands, or as a revision of it stood."""
+
+    entry_id: UUID
+    revision: int
+    kind: Kind
+    status: Status
+    disputed: bool
+    visibility: str
+    title: str
+    summary: str
+    body: str
+    service: str
+    tags: tuple[str, ...]
+    confidence_bp: int
+    evidence: tuple[dict[str, str], ...]
+    occurred_at: datetime | None
+    occurred_precision: str | None
+    ended_at: datetime | None
+    valid_from: datetime
+    expires_at: datetime
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> EntryState:
+        """From a row of the entries or of the revisions."""
+        values = {name: row[name] for name in cls.__slots__}
+        return cls(**{**values, "tags": tuple(values["tags"]), "evidence": tuple(values["evidence"])})
+
+
+def check_acceptable(state: EntryState, verb: str, expected_revision: int | None) -> None:
+    """
+    Refuse a wish that was formed on another revision, or that this state does not accept.
+
+    Raises:
+        RevisionStale, IllegalTransition: the latter says what the state does accept.
+    """
+    if expected_revision is not None and expected_revision != state.revision:
+        raise RevisionStale(expected=expected_revision, current=state.revision)
+    if state.status not in ALLOWED[verb]:
+        possible = sorted(other for other, states in ALLOWED.items() if state.status in states)
+        raise IllegalTransition(
+            f"The entry is {state.status}; {verb} is not possible, these are: {', '.join(possible)}.",
+            status=state.status,
+            allowed=possible,
+        )
+    if verb == "dispute" and state.disputed:
+        raise IllegalTransition("The entry is disputed already; resolve that dispute first.", status=state.status)
+    if verb == "resolve" and not state.disputed:
+        raise IllegalTransition("The entry is not disputed.", status=state.status)
+
+
+def decide_correct(state: EntryState, changes: Mapping[str, Any], reason: str) -> models.EntryCorrected | None:
+    """What `changes` names is replaced, all else stays; None where nothing would be other than it is."""
+    text = _text_of(state)
+    changed = tuple(sorted(name for name, value in changes.items() if text[name] != value))
+    if not changed:
+        return None
+    return models.EntryCorrected(**_text_event(state, {**text, **changes}), reason=reason, changed=changed)
+
+
+def decide_restore(state: EntryState, earlier: EntryState, reason: str) -> models.EntryRevisionRestored:
+    """The text of an earlier revision, whole, as a new revision; kind, tier and status are left alone."""
+    if earlier.revision >= state.revision:
+        raise InvalidInput("revision: it must be one before the current one.", field="revision")
+    return models.EntryRevisionRestored(
+        **_text_event(state, _text_of(earlier)), reason=reason, restored_revision=earlier.revision
+    )
+
+
+def decide_archive(state: EntryState, reason: str) -> models.EntryArchived:
+    """Put it away."""
+    return models.EntryArchived(revision=state.revision + 1, reason=reason)
+
+
+def decide_unarchive(state: EntryState, reason: str) -> models.EntryUnarchived:
+    """Bring it back."""
+    return models.EntryUnarchived(revision=state.revision + 1, reason=reason)
+
+
+def decide_dispute(state: EntryState, other: EntryState | None, reason: str) -> models.EntryDisputed:
+    """Mark it disputed, against another entry where there is one."""
+    if other is not None and other.entry_id == state.entry_id:
+        raise InvalidInput("other: an entry cannot dispute itself.", field="other")
+    other_id = str(other.entry_id) if other else None
+    return models.EntryDisputed(revision=state.revision + 1, reason=reason, other_entry_id=other_id)
+
+
+def decide_resolve(state: EntryState, reason: str) -> models.EntryDisputeResolved:
+    """The entry stands."""
+    return models.EntryDisputeResolved(revision=state.revision + 1, reason=reason)
+
+
+def decide_supersede(state: EntryState, by: EntryState, reason: str) -> models.EntrySuperseded:
+    """Another entry, a published one, takes its place."""
+    if by.entry_id == state.entry_id:
+        raise InvalidInput("by: an entry cannot supersede itself.", field="by")
+    if by.status != "published":
+        raise IllegalTransition(f"The entry that should take its place is {by.status}.", status=by.status)
+    return models.EntrySuperseded(revision=state.revision + 1, reason=reason, superseded_by=str(by.entry_id))
+
+
+def decide_verify(state: EntryState, days: int, reason: str, now: datetime) -> models.EntryVerified:
+    """Someone checked it; the next review is due after `days`. Verified is not the same as unexpired."""
+    review_at = utc_text(now + timedelta(days=days))
+    return models.EntryVerified(revision=state.revision + 1, reason=reason, review_at=review_at)
+
+
+def decide_expire(state: EntryState, expires_at: datetime, reason: str) -> models.EntryExpirySet:
+    """It is valid until then; a time that has passed ends it at once."""
+    if expires_at <= state.valid_from:
+        raise InvalidInput("expires_at: it must lie after the entry became valid.", field="expires_at")
+    return models.EntryExpirySet(revision=state.revision + 1, reason=reason, expires_at=utc_text(expires_at))
+
+
+def decide_reclassify(state: EntryState, kind: Kind, visibility: str, reason: str) -> models.EntryReclassified | None:
+    """Another kind or tier; None where both are what they were."""
+    if (kind, visibility) == (state.kind, state.visibility):
+        return None
+    digest = claim_digest_of(kind, visibility, state.title, state.summary, state.body)
+    return models.EntryReclassified(
+        revision=state.revision + 1, reason=reason, kind=kind, visibility=visibility, claim_digest=digest
+    )
+
+
+def decide_quarantine(state: EntryState, reason: str) -> models.EntryQuarantined:
+    """Out of every answer until someone has looked at it."""
+    return models.EntryQuarantined(revision=state.revision + 1, reason=reason)
+
+
+def decide_release(state: EntryState, before: EntryState, reason: str) -> models.EntryReleased:
+    """Back to the status that it had before."""
+    return models.EntryReleased(revision=state.revision + 1, reason=reason, status=before.status)
+
+
+def _text_of(state: EntryState) -> dict[str, Any]:
+    names = ("title", "summary", "body", "service", "tags", "confidence_bp", "evidence")
+    times = ("occurred_at", "occurred_precision", "ended_at")
+    return {name: getattr(state, name) for name in (*names, *times)}
+
+
+def _text_event(state: EntryState, text: Mapping[str, Any]) -> dict[str, Any]:
+    title, summary, body = text["title"], text["summary"], text["body"]
+    return {
+        **text,
+        "evidence": tuple(models.Evidence(**item) for item in text["evidence"]),
+        "occurred_at": utc_text(text["occurred_at"]) if text["occurred_at"] else None,
+        "ended_at": utc_text(text["ended_at"]) if text["ended_at"] else None,
+        "revision": state.revision + 1,
+        "visibility": state.visibility,
+        "claim_digest": claim_digest_of(state.kind, state.visibility, title, summary, body),
+        "text_digest": text_digest(title, summary, body),
+    }

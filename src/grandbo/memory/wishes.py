@@ -1,0 +1,195 @@
+"""From a caller's arguments to a `Wish`: checked, with the content that tells a retry from another use of its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from grandbo.errors import InvalidInput, NotFound
+from grandbo.events import models
+from grandbo.events.models import Policy
+from grandbo.memory import lifecycle
+from grandbo.memory.finding import Finding, parse_finding
+from grandbo.memory.govern import AT_REVISION, BEFORE_QUARANTINE, CURRENT, Decide, Wish, visible_state
+from grandbo.memory.lifecycle import EntryState
+from grandbo.memory.policy import check_visibility, visible_tiers
+from grandbo.storage.database import Row, Step
+from grandbo.types import KINDS, Principal, parse_moment
+
+CORRECTABLE = ("title", "summary", "body", "service", "tags", "confidence_bp", "evidence", "occurred_at", "ended_at")
+LONGEST_REVIEW_DAYS = 3_650
+
+_PLACEHOLDER = {"title": "-", "evidence": [{"type": "-", "uri": "about:blank", "label": ""}]}
+
+
+def correct(entry_id: UUID, changes: Mapping[str, Any], reason: str, **options: Any) -> Wish:
+    """Replace the named fields; null means that a field is left as it is."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    unknown = sorted(set(given) - set(CORRECTABLE))
+    if unknown or not given:
+        raise InvalidInput(f"{unknown[0] if unknown else 'changes'}: name some of {', '.join(CORRECTABLE)}.")
+    # The rules of a finding, field by field; what is not named is filled in only to let them run.
+    values = _changed_values(parse_finding({**_PLACEHOLDER, **given}), given)
+    said = {name: given[name] for name in sorted(given)}
+    return _wish(
+        "correct",
+        entry_id,
+        reason,
+        lambda state, _f, _n: lifecycle.decide_correct(state, values, reason),
+        said,
+        options,
+    )
+
+
+def restore(tenant_id: UUID, entry_id: UUID, revision: int, reason: str, **options: Any) -> Wish:
+    """Bring the text of an earlier revision back, as a new revision; never a status."""
+    key = {"tenant_id": tenant_id, "entry_id": entry_id, "revision": revision}
+
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
+        # A revision of a tier that is not the entry's any more was readable to others; its text is the entry's own.
+        if not found[0]:
+            raise NotFound(f"The entry has no revision {revision}.")
+        return lifecycle.decide_restore(state, EntryState.of_row(found[0][0]), reason)
+
+    return _wish("restore", entry_id, reason, decide, {"revision": revision}, options, [(AT_REVISION, key)])
+
+
+def archive(entry_id: UUID, reason: str, **options: Any) -> Wish:
+    """Put it away."""
+    return _wish("archive", entry_id, reason, lambda s, _f, _n: lifecycle.decide_archive(s, reason), {}, options)
+
+
+def unarchive(entry_id: UUID, reason: str, **options: Any) -> Wish:
+    """Bring it back."""
+    return _wish("unarchive", entry_id, reason, lambda s, _f, _n: lifecycle.decide_unarchive(s, reason), {}, options)
+
+
+def dispute(
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    entry_id: UUID,
+    other: UUID | None,
+    reason: str,
+    **options: Any,
+) -> Wish:
+    """Mark it disputed, against another entry where there is one."""
+    reads = [] if other is None else [_other(tenant_id, other)]
+    tiers = visible_tiers(policy, principal)
+
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
+        against = visible_state(found[0], tiers) if other is not None else None
+        return lifecycle.decide_dispute(state, against, reason)
+
+    return _wish("dispute", entry_id, reason, decide, {"other": str(other) if other else None}, options, reads)
+
+
+def resolve(entry_id: UUID, reason: str, **options: Any) -> Wish:
+    """Settle the dispute: the entry stands."""
+    return _wish("resolve", entry_id, reason, lambda s, _f, _n: lifecycle.decide_resolve(s, reason), {}, options)
+
+
+def supersede(
+    tenant_id: UUID, principal: Principal, policy: Policy, entry_id: UUID, by: UUID, reason: str, **options: Any
+) -> Wish:
+    """Let another entry take its place."""
+    tiers = visible_tiers(policy, principal)
+
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
+        return lifecycle.decide_supersede(state, visible_state(found[0], tiers), reason)
+
+    return _wish("supersede", entry_id, reason, decide, {"by": str(by)}, options, [_other(tenant_id, by)])
+
+
+def verify(entry_id: UUID, days: int | None, reason: str, policy: Policy, **options: Any) -> Wish:
+    """Someone checked it; the next review is due after `days`, or after what the tenant's policy says."""
+    if days is not None and (
+        isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= LONGEST_REVIEW_DAYS
+    ):
+        raise InvalidInput(f"days: it must be a whole number from 1 to {LONGEST_REVIEW_DAYS}.", field="days")
+
+    def decide(state: EntryState, _found: list[list[Row]], now: datetime) -> models.EntryChanged:
+        return lifecycle.decide_verify(state, days or policy.expiry_days.get(state.kind, 90), reason, now)
+
+    return _wish("verify", entry_id, reason, decide, {"days": days}, options)
+
+
+def expire(entry_id: UUID, at: str, reason: str, **options: Any) -> Wish:
+    """Set until when it is valid."""
+    if not isinstance(at, str):
+        raise InvalidInput("at: give a time with a zone, or a date.", field="at")
+    moment = parse_moment(at, "at").at
+    return _wish(
+        "expire", entry_id, reason, lambda s, _f, _n: lifecycle.decide_expire(s, moment, reason), {"at": at}, options
+    )
+
+
+def reclassify(
+    principal: Principal,
+    policy: Policy,
+    entry_id: UUID,
+    kind: str | None,
+    visibility: str | None,
+    reason: str,
+    **options: Any,
+) -> Wish:
+    """Another kind or another tier; the writer must see both the old tier and the new one."""
+    if kind is not None and kind not in KINDS:
+        raise InvalidInput(f"kind: it must be one of {', '.join(KINDS)}.", field="kind")
+    if kind is None and visibility is None:
+        raise InvalidInput("kind: name a kind, a visibility, or both.", field="kind")
+    tier = check_visibility(policy, principal, visibility) if visibility is not None else None
+
+    def decide(state: EntryState, _found: list[list[Row]], _now: datetime) -> models.EntryChanged | None:
+        wanted = next((known for known in KINDS if known == kind), state.kind)
+        return lifecycle.decide_reclassify(state, wanted, tier or state.visibility, reason)
+
+    return _wish("reclassify", entry_id, reason, decide, {"kind": kind, "visibility": visibility}, options)
+
+
+def quarantine(entry_id: UUID, reason: str, **options: Any) -> Wish:
+    """Take it out of every answer until someone has looked at it."""
+    return _wish("quarantine", entry_id, reason, lambda s, _f, _n: lifecycle.decide_quarantine(s, reason), {}, options)
+
+
+def release(tenant_id: UUID, entry_id: UUID, reason: str, **options: Any) -> Wish:
+    """Let it out of quarantine, with the status that it had before."""
+
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
+        return lifecycle.decide_release(state, EntryState.of_row(found[0][0]), reason)
+
+    reads = [(BEFORE_QUARANTINE, {"tenant_id": tenant_id, "entry_id": entry_id})]
+    return _wish("release", entry_id, reason, decide, {}, options, reads)
+
+
+def _wish(
+    verb: str,
+    entry_id: UUID,
+    reason: str,
+    decide: Decide,
+    said: dict[str, Any],
+    options: dict[str, Any],
+    reads: Sequence[Step] = (),
+) -> Wish:
+    return Wish(verb, entry_id, reason, decide, said, reads, **options)
+
+
+def _other(tenant_id: UUID, entry_id: UUID) -> Step:
+    return CURRENT, {"tenant_id": tenant_id, "entry_id": entry_id}
+
+
+def _changed_values(finding: Finding, given: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in given:
+        value = getattr(finding, name)
+        if name == "evidence":
+            values[name] = tuple(item.model_dump() for item in value)
+        elif name == "occurred_at":
+            values |= {"occurred_at": value.at, "occurred_precision": value.precision}
+        elif name == "ended_at":
+            values[name] = value.at
+        else:
+            values[name] = value
+    return values

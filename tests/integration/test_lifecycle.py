@@ -1,0 +1,297 @@
+"""The life of an entry: every verb, every state, and what recall makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidInput, NotFound, RevisionStale
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.lifecycle import ALLOWED
+from tests.support.factories import make_finding
+
+TOPIC = "consumers lost their leases"
+
+
+def _found(memory: TenantMemory, topic: str = TOPIC) -> list[UUID]:
+    return [match.entry_id for match in memory.query_topic(topic, limit=20).matches]
+
+
+@pytest.fixture
+def entry(memory: TenantMemory) -> UUID:
+    """One embedded entry."""
+    entry_id = memory.record_finding(make_finding()).acknowledgement.entry_id
+    memory.embed()
+    return entry_id
+
+
+def _act(memory: TenantMemory, verb: str, entry_id: UUID, other: UUID) -> None:
+    verbs: dict[str, Any] = {
+        "correct": lambda: memory.correct(entry_id, {"title": "Another title altogether"}, reason="r"),
+        "restore": lambda: memory.restore(entry_id, 1, reason="r"),
+        "archive": lambda: memory.archive(entry_id, reason="r"),
+        "unarchive": lambda: memory.unarchive(entry_id, reason="r"),
+        "dispute": lambda: memory.dispute(entry_id, reason="r"),
+        "resolve": lambda: memory.resolve(entry_id, reason="r"),
+        "supersede": lambda: memory.supersede(entry_id, other, reason="r"),
+        "verify": lambda: memory.verify_entry(entry_id, reason="r"),
+        "expire": lambda: memory.expire(entry_id, "2100-01-01", reason="r"),
+        "reclassify": lambda: memory.reclassify(entry_id, reason="r", kind="decision"),
+        "quarantine": lambda: memory.quarantine(entry_id, reason="r"),
+        "release": lambda: memory.release(entry_id, reason="r"),
+    }
+    verbs[verb]()
+
+
+class TestTable:
+    @pytest.mark.parametrize("status", ["published", "archived", "superseded", "quarantined"])
+    @pytest.mark.parametrize("verb", sorted(ALLOWED))
+    def test_each_state_accepts_what_the_table_says_and_refuses_the_rest_by_name(
+        self, memory: TenantMemory, entry: UUID, status: str, verb: str
+    ) -> None:
+        """A verb that the state does not accept is refused with those that it does."""
+        other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        memory.verify_entry(entry, reason="so that there is an earlier revision")
+        if verb == "resolve":
+            memory.dispute(entry, reason="r")
+        into = {"archived": "archive", "superseded": "supersede", "quarantined": "quarantine"}
+        if status in into:
+            _act(memory, into[status], entry, other)
+
+        if status in ALLOWED[verb]:
+            _act(memory, verb, entry, other)
+        else:
+            with pytest.raises(IllegalTransition) as caught:
+                _act(memory, verb, entry, other)
+            assert status == caught.value.details["status"]
+        assert memory.check_rebuild().ok
+
+    @pytest.mark.parametrize("role", ["investigator", "hook", "auditor"])
+    def test_only_who_governs_may_change_an_entry(self, memory: TenantMemory, entry: UUID, role: str) -> None:
+        """Every other role is told which may."""
+        token = memory.create_key("someone", "agent", (role,))[1]
+        caller = memory._grandbo.authenticate(token)
+
+        for verb in ALLOWED:
+            with pytest.raises(Forbidden, match="admin, reviewer"):
+                _act(caller, verb, entry, entry)
+
+    def test_an_entry_above_one_s_tiers_is_as_absent_as_none(self, memory: TenantMemory) -> None:
+        """A reviewer who does not see the tier gets the very answer that he gets for an id that never was."""
+        hidden = memory.record_finding(make_finding(visibility="admin")).acknowledgement.entry_id
+        reviewer = memory._grandbo.authenticate(memory.create_key("rev", "human", ("reviewer",))[1])
+        refusals = []
+        for entry_id in (hidden, UUID(int=7)):
+            with pytest.raises(NotFound) as caught:
+                reviewer.archive(entry_id, reason="r")
+            refusals.append(caught.value.as_dict())
+
+        assert refusals[0] == refusals[1]
+
+
+class TestCorrect:
+    def test_it_answers_for_the_new_text_and_not_for_the_old_one(self, memory: TenantMemory, entry: UUID) -> None:
+        """From the next statement on, the old words find nothing, the old vector is gone, the new words find it."""
+        memory.correct(
+            entry,
+            {"title": "Zookeeper quorum broke", "summary": "Fsync stalls", "body": "Slow disks", "tags": ["zookeeper"]},
+            reason="wrong incident",
+        )
+
+        assert () == memory.query_topic(TOPIC, mode="meaning").matches
+        assert [entry] == _found(memory, "zookeeper quorum")
+        assert 1 == memory.backlog().pending
+        memory.embed()
+        assert [entry] == [m.entry_id for m in memory.query_topic("zookeeper quorum broke", mode="meaning").matches]
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        changes=st.fixed_dictionaries(
+            {},
+            optional={
+                "title": st.sampled_from(["One title", "Another title"]),
+                "summary": st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20),
+                "body": st.sampled_from(["", "A body", "Another body"]),
+                "service": st.sampled_from(["", "checkout", "billing"]),
+                "tags": st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True),
+                "confidence_bp": st.integers(0, 10_000),
+                "occurred_at": st.sampled_from(["2020", "2021-02-03", "2022-01-01T00:00:00Z"]),
+            },
+        )
+    )
+    def test_it_replaces_what_it_names_and_keeps_all_else(self, memory: TenantMemory, changes: dict[str, Any]) -> None:
+        """Whatever fields a correction names, every other one is exactly what it was."""
+        entry_id = memory.record_finding(make_finding()).acknowledgement.entry_id
+        before = memory.show_entry(entry_id)
+        if not changes:
+            with pytest.raises(InvalidInput):
+                memory.correct(entry_id, changes, reason="r")
+            return
+        memory.correct(entry_id, changes, reason="r")
+        after = memory.show_entry(entry_id)
+
+        moved = {"revision", "position", "changed_at", "occurred_precision"} | set(changes)
+        assert {k: v for k, v in before.items() if k not in moved} == {k: v for k, v in after.items() if k not in moved}
+        for name in set(changes) - {"occurred_at"}:
+            assert changes[name] == after[name]
+
+    def test_one_that_changes_nothing_appends_nothing(self, memory: TenantMemory, entry: UUID) -> None:
+        """The text that is there already is no event."""
+        head = memory.verify().head
+
+        changed = memory.correct(entry, {"service": "checkout"}, reason="r")
+
+        assert (False, head) == (changed.appended, memory.verify().head)
+
+    def test_a_stale_one_is_refused_with_both_revisions(self, memory: TenantMemory, entry: UUID) -> None:
+        """Who decided on an old revision is shown both; a vector that arrived does not make it stale."""
+        memory.correct(entry, {"service": "billing"}, reason="r", expected_revision=1)
+        memory.embed()
+        with pytest.raises(RevisionStale) as caught:
+            memory.correct(entry, {"service": "search"}, reason="r", expected_revision=1)
+
+        assert {"expected": 1, "current": 2} == caught.value.details
+        assert memory.correct(entry, {"service": "search"}, reason="r", expected_revision=2).appended
+
+    def test_the_same_command_again_is_the_first_acknowledgement(self, memory: TenantMemory, entry: UUID) -> None:
+        """A retry writes nothing; the id with another wish is refused."""
+        command_id = UUID(int=5)
+        first = memory.archive(entry, reason="r", command_id=command_id)
+        again = memory.archive(entry, reason="r", command_id=command_id)
+
+        assert (first.acknowledgement, True) == (again.acknowledgement, again.replayed)
+        with pytest.raises(CommandReused):
+            memory.unarchive(entry, reason="r", command_id=command_id)
+
+
+class TestRestore:
+    def test_a_restore_of_an_archived_entry_stays_archived(self, memory: TenantMemory, entry: UUID) -> None:
+        """Text comes back as a new revision; the status does not, whatever it was at that revision."""
+        memory.correct(entry, {"title": "A worse title"}, reason="r")
+        memory.archive(entry, reason="r")
+        title = memory.show_entry(entry)["title"]
+
+        memory.restore(entry, 1, reason="it was right")
+        after = memory.show_entry(entry)
+
+        assert ("A worse title", "archived", 4) == (title, after["status"], after["revision"])
+        assert "A worse title" != after["title"]
+        assert [] == _found(memory)
+
+    def test_a_preview_writes_nothing(self, memory: TenantMemory, entry: UUID) -> None:
+        """What a restore would do is shown first."""
+        memory.correct(entry, {"title": "A worse title"}, reason="r")
+        head = memory.verify().head
+
+        state, would = memory.preview(memory.restore_wish(entry, 1, reason="r"))
+
+        assert ("A worse title", 3) == (state.title, would.revision if would else 0)
+        assert head == memory.verify().head
+
+    def test_the_current_revision_and_one_that_never_was_are_refused(self, memory: TenantMemory, entry: UUID) -> None:
+        """Only an earlier revision can come back."""
+        with pytest.raises(InvalidInput):
+            memory.restore(entry, 1, reason="r")
+        with pytest.raises(NotFound):
+            memory.restore(entry, 9, reason="r")
+
+
+class TestRecall:
+    def test_what_is_put_away_is_not_recalled_until_it_is_back(self, memory: TenantMemory, entry: UUID) -> None:
+        """Archived and quarantined entries leave every answer, and return with what undoes it."""
+        seen = [_found(memory)]
+        for verb in ("archive", "unarchive", "quarantine", "release"):
+            _act(memory, verb, entry, entry)
+            seen.append(_found(memory))
+
+        assert [[entry], [], [entry], [], [entry]] == seen
+
+    def test_a_release_gives_back_the_status_of_before(self, memory: TenantMemory, entry: UUID) -> None:
+        """An archived entry that was quarantined is archived again, not published."""
+        memory.archive(entry, reason="r")
+        memory.quarantine(entry, reason="r")
+        memory.release(entry, reason="r")
+
+        assert "archived" == memory.show_entry(entry)["status"]
+
+    def test_a_superseded_entry_makes_way(self, memory: TenantMemory, entry: UUID) -> None:
+        """Recall gives the entry that took its place."""
+        other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        memory.supersede(entry, other, reason="r")
+
+        assert [other] == _found(memory)
+        assert str(other) == memory.show_entry(entry)["superseded_by"]
+
+    def test_a_disputed_entry_comes_labelled_with_the_other_side(self, memory: TenantMemory, entry: UUID) -> None:
+        """It is still recalled, and says that it is disputed and by what."""
+        other = memory.record_finding(make_finding(title="Nothing was wrong at all")).acknowledgement.entry_id
+        memory.dispute(entry, reason="r", other=other)
+        labelled = {m.entry_id: (m.disputed, m.disputed_with) for m in memory.query_topic(TOPIC).matches}
+        memory.resolve(entry, reason="r")
+        settled = {m.entry_id: m.disputed for m in memory.query_topic(TOPIC).matches}
+
+        assert (True, other) == labelled[entry]
+        assert not settled[entry]
+
+    def test_an_expiry_that_passed_ends_it(self, memory: TenantMemory, entry: UUID) -> None:
+        """An entry that expired is out of scope, and a later expiry brings it back."""
+        memory.expire(entry, "2026-02-01", reason="r")
+        gone = _found(memory)
+        memory.expire(entry, "2100-01-01", reason="r")
+
+        assert ([], [entry]) == (gone, _found(memory))
+
+    def test_a_higher_tier_hides_it_from_lower_ones(self, memory: TenantMemory, entry: UUID) -> None:
+        """A reclassified entry is found by those who see its new tier, by both signals, and by no one else."""
+        memory.reclassify(entry, reason="r", visibility="admin")
+        low = memory._grandbo.authenticate(memory.create_key("low", "agent", ("investigator",))[1])
+
+        assert [entry] == _found(memory)
+        assert "nothing_in_scope" == low.query_topic(TOPIC).searched.empty_reason
+        memory.reclassify(entry, reason="r", visibility="team")
+        assert [entry] == [match.entry_id for match in low.query_topic(TOPIC, mode="words").matches]
+        assert [entry] == [match.entry_id for match in low.query_topic(TOPIC, mode="meaning").matches]
+
+
+class TestHistory:
+    def test_it_names_who_what_when_and_why(self, memory: TenantMemory, entry: UUID) -> None:
+        """Each revision says by which event it came to be, by whom, and for what reason."""
+        memory.correct(entry, {"title": "A better title"}, reason="typo")
+        memory.archive(entry, reason="old")
+
+        history = memory.history(entry)
+
+        assert ["entry_recorded", "entry_corrected", "entry_archived"] == [item["event_type"] for item in history]
+        assert [None, "typo", "old"] == [item["reason"] for item in history]
+        assert {memory.principal.ref} == {item["principal"] for item in history}
+        assert [1, 2, 3] == [item["revision"] for item in history]
+
+
+_verbs = st.lists(st.tuples(st.sampled_from([*sorted(ALLOWED), "embed"]), st.integers(0, 2)), min_size=1, max_size=14)
+
+
+class TestRandomLives:
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(steps=_verbs)
+    def test_rebuild_equals_live_after_every_step(self, grandbo: Grandbo, steps: list[tuple[str, int]]) -> None:
+        """Whatever is done to three entries in whatever order, a replay gives the same rows."""
+        import uuid
+
+        name = f"l-{uuid.uuid4().hex[:12]}"
+        grandbo.create_tenant(name)
+        memory = grandbo.tenant(name, principal="human:tester")
+        ids = [memory.record_finding(make_finding()).acknowledgement.entry_id for _ in range(3)]
+        for verb, which in steps:
+            if verb == "embed":
+                memory.embed()
+                continue
+            try:
+                _act(memory, verb, ids[which], ids[(which + 1) % 3])
+            except (IllegalTransition, InvalidInput):
+                continue
+            assert memory.check_rebuild().ok
+        assert memory.verify().first_bad is None
