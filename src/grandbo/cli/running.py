@@ -8,6 +8,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
+import structlog
 import typer
 
 from grandbo.cli.call import Call, command
@@ -15,7 +16,10 @@ from grandbo.cli.output import print_json, say, tell
 from grandbo.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from grandbo.library import Grandbo
     from grandbo.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 
 def register(app: typer.Typer) -> None:
@@ -46,6 +50,7 @@ def up(
     from grandbo.http.server import serve
 
     with call.open(settings) as grandbo:
+        _warn_of_known_flaws(grandbo)
         grandbo.start_worker()
         serve(
             grandbo,
@@ -54,6 +59,16 @@ def up(
             on_ready=_tell_next_steps,
             allowed_hosts=[name.strip() for name in settings.http_allowed_hosts.split(",") if name.strip()],
         )
+
+
+def _warn_of_known_flaws(grandbo: Grandbo) -> None:
+    """A server below the versions that fix known flaws is served from, and named: the embedded wheel may be below."""
+    from grandbo.cli.checks import check_server
+    from grandbo.storage.inspection import inspect_server
+
+    for check in check_server(inspect_server(str(grandbo.database.pool.conninfo))):
+        if check.state != "ok":
+            log.warning("version_below_floor", what=check.name, found=check.found, mend=check.mend)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
