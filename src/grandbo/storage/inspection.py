@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import psycopg
-from psycopg import errors
 
 from grandbo.errors import DatabaseUnavailable
 from grandbo.settings import Settings
@@ -74,7 +73,7 @@ def inspect_server(conninfo: str) -> ServerFacts:
             is_superuser=bool(is_superuser),
             bypasses_rls=bool(bypasses_rls),
             owns_tables=bool(owns_tables),
-            revision=_revision(conn),
+            revision=migrate.service_revision(conn),
             unwalled_tables=unwalled,
             clock_ahead=_clock_ahead(conn),
         )
@@ -110,16 +109,6 @@ def _connected(conninfo: str) -> Iterator[psycopg.Connection[tuple[object, ...]]
         raise DatabaseUnavailable(f"The database cannot be reached: {str(error).splitlines()[0]}") from None
     with conn:
         yield conn
-
-
-def _revision(conn: psycopg.Connection[tuple[object, ...]]) -> str | None:
-    """The schema's revision; readable for the roles that the service may assume, so one is assumed for it."""
-    with conn.transaction():
-        try:
-            conn.execute("SET LOCAL ROLE grandbo_reader")
-        except (errors.InvalidParameterValue, errors.InsufficientPrivilege):
-            return None
-        return migrate.current_revision(conn)
 
 
 def _clock_ahead(conn: psycopg.Connection[tuple[object, ...]]) -> timedelta:

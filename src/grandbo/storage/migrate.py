@@ -10,6 +10,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 import grandbo
@@ -98,6 +99,17 @@ def current_revision(conn: psycopg.Connection[tuple[object, ...]]) -> str | None
         return None
     row = conn.execute("SELECT version_num FROM grandbo.alembic_version").fetchone()
     return None if row is None else str(row[0])
+
+
+def service_revision(conn: psycopg.Connection[tuple[object, ...]]) -> str | None:
+    """The revision as the service's login sees it; None where it may see none."""
+    # The service reads nothing under its own name; the version is readable for the roles that it may assume.
+    with conn.transaction():
+        try:
+            conn.execute("SET LOCAL ROLE grandbo_reader")
+        except (errors.InvalidParameterValue, errors.InsufficientPrivilege):
+            return None
+        return current_revision(conn)
 
 
 def _refuse_newer(current: str) -> None:

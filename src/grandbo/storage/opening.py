@@ -92,19 +92,9 @@ def check_login(conninfo: str) -> None:
                         f"The login of GRANDBO_DATABASE_URL {what}, so row-level security does not bind it. Connect as "
                         f"{SERVICE_ROLE}; `grandbo migrate` with GRANDBO_ADMIN_DATABASE_URL sets that login up."
                     )
-            migrate.check_revision(_service_revision(conn))
+            migrate.check_revision(migrate.service_revision(conn))
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"The database cannot be reached: {str(error).splitlines()[0]}") from None
-
-
-def _service_revision(conn: psycopg.Connection[tuple[object, ...]]) -> str | None:
-    # The service reads nothing under its own name; the version is readable for the roles that it may assume.
-    with conn.transaction():
-        try:
-            conn.execute("SET LOCAL ROLE grandbo_reader")
-        except (errors.InvalidParameterValue, errors.InsufficientPrivilege):
-            return None
-        return migrate.current_revision(conn)
 
 
 def _checked(conninfo: str, settings: Settings) -> Database:
