@@ -231,6 +231,30 @@ class EmbedderMisconfigured(EmbedderError):
 # -- history -----------------------------------------------------------------------------------------------------------
 
 
+class MomentUnknown(InvalidInput):
+    """The log does not reach that moment; the message says what it reaches."""
+
+    code = "moment_unknown"
+
+
+class TopicMismatch(InvalidInput):
+    """This is not the topic that the receipt was made for, letter by letter; give the one that was asked."""
+
+    code = "topic_mismatch"
+
+
+class ReceiptNotReplayable(Conflict):
+    """The receipt cannot be replayed as things stand; the message says why."""
+
+    code = "receipt_not_replayable"
+
+
+class ReceiptBeyondTiers(Forbidden):
+    """What the receipt rests on now stands above your tiers; have it replayed by someone who sees them all."""
+
+    code = "receipt_beyond_tiers"
+
+
 class LogDamaged(GrandboError):
     """The log does not verify; nothing is projected from it until it is understood."""
 

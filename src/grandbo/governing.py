@@ -10,7 +10,7 @@ from grandbo.memory.govern import Changed, Wish, carry_out, preview
 from grandbo.memory.lifecycle import EntryState
 
 if TYPE_CHECKING:
-    from grandbo.events.models import EntryChanged
+    from grandbo.events.models import EventBody
     from grandbo.memory.tenants import Tenant
     from grandbo.storage.database import Database
     from grandbo.types import Clock, Principal
@@ -40,7 +40,7 @@ class Governing:
         self._changed()
         return changed
 
-    def preview(self, wish: Wish) -> tuple[EntryState, EntryChanged | None]:
+    def preview(self, wish: Wish) -> tuple[EntryState, EventBody | None]:
         """What a wish would do to the entry as it stands; None where it would change nothing."""
         return preview(
             self._database, self.tenant.tenant_id, self.principal, self.tenant.policy, wish, clock=self._clock()
@@ -56,7 +56,8 @@ class Governing:
 
     def restore_wish(self, entry_id: UUID, revision: int, *, reason: str, **options: Any) -> Wish:
         """The wish behind `restore`, for `preview`."""
-        return wishes.restore(self.tenant.tenant_id, entry_id, revision, reason, **options)
+        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        return wishes.restore(*who, entry_id, revision, reason, **options)
 
     def archive(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
         """Put it away."""
@@ -102,3 +103,12 @@ class Governing:
     def release(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
         """Let it out of quarantine, with the status that it had before."""
         return self.govern(wishes.release(self.tenant.tenant_id, entry_id, reason, **options))
+
+    def link(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:
+        """Link it to another entry: `caused_by`, `duplicates`, `contradicts`, `supersedes`, … ."""
+        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        return self.govern(wishes.link(*who, entry_id, link_type, to, reason, **options))
+
+    def unlink(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:
+        """Take a link away."""
+        return self.govern(wishes.unlink(self.tenant.tenant_id, entry_id, link_type, to, reason, **options))

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("governing",),
+    ("governing", "remembering"),
     ("library",),
     ("hooks", "mcp", "web", "http", "cli"),
 )

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidInput, NotFound, RevisionStale
+from grandbo.events.models import EntryRevisionRestored
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.lifecycle import ALLOWED
 from tests.support.factories import make_finding
@@ -43,6 +44,8 @@ def _act(memory: TenantMemory, verb: str, entry_id: UUID, other: UUID) -> None:
         "reclassify": lambda: memory.reclassify(entry_id, reason="r", kind="decision"),
         "quarantine": lambda: memory.quarantine(entry_id, reason="r"),
         "release": lambda: memory.release(entry_id, reason="r"),
+        "link": lambda: memory.link(entry_id, "relates_to", other, reason="r"),
+        "unlink": lambda: memory.unlink(entry_id, "relates_to", other, reason="r"),
     }
     verbs[verb]()
 
@@ -67,7 +70,7 @@ class TestTable:
         else:
             with pytest.raises(IllegalTransition) as caught:
                 _act(memory, verb, entry, other)
-            assert status == caught.value.details["status"]
+            assert status == caught.value.details["entry_status"]
         assert memory.check_rebuild().ok
 
     @pytest.mark.parametrize("role", ["investigator", "hook", "auditor"])
@@ -189,7 +192,8 @@ class TestRestore:
 
         state, would = memory.preview(memory.restore_wish(entry, 1, reason="r"))
 
-        assert ("A worse title", 3) == (state.title, would.revision if would else 0)
+        assert isinstance(would, EntryRevisionRestored)
+        assert ("A worse title", 3) == (state.title, would.revision)
         assert head == memory.verify().head
 
     def test_the_current_revision_and_one_that_never_was_are_refused(self, memory: TenantMemory, entry: UUID) -> None:
@@ -198,6 +202,22 @@ class TestRestore:
             memory.restore(entry, 1, reason="r")
         with pytest.raises(NotFound):
             memory.restore(entry, 9, reason="r")
+
+    def test_text_from_a_higher_tier_does_not_come_down_by_a_restore(self, memory: TenantMemory) -> None:
+        """A revision from when the entry stood above the caller's tiers is as absent to him as one that never was."""
+        entry = memory.record_finding(
+            make_finding(title="The secret title", visibility="admin")
+        ).acknowledgement.entry_id
+        memory.correct(entry, {"title": "A harmless title"}, reason="r")
+        memory.reclassify(entry, reason="r", visibility="team")
+        reviewer = memory._grandbo.authenticate(memory.create_key("rev", "human", ("reviewer",))[1])
+
+        with pytest.raises(NotFound) as hidden:
+            reviewer.restore(entry, 1, reason="r")
+        with pytest.raises(NotFound) as never:
+            reviewer.restore(entry, 9, reason="r")
+        assert hidden.value.code == never.value.code
+        assert "A harmless title" == reviewer.show_entry(entry)["title"]
 
 
 class TestRecall:
@@ -237,6 +257,19 @@ class TestRecall:
         assert (True, other) == labelled[entry]
         assert not settled[entry]
 
+    def test_the_other_side_is_named_only_to_those_who_see_its_tier(self, memory: TenantMemory, entry: UUID) -> None:
+        """A dispute with an entry of a higher tier shows below it as a dispute, and with what is not shown."""
+        hidden = memory.record_finding(make_finding(visibility="admin")).acknowledgement.entry_id
+        memory.dispute(entry, reason="r", other=hidden)
+        reviewer = memory._grandbo.authenticate(memory.create_key("rev", "human", ("reviewer",))[1])
+
+        seen = {m.entry_id: (m.disputed, m.disputed_with) for m in memory.query_topic(TOPIC).matches}
+        below = {m.entry_id: (m.disputed, m.disputed_with) for m in reviewer.query_topic(TOPIC).matches}
+        shown = (reviewer.show_entry(entry)["disputed_with"], reviewer.history(entry)[-1]["state"]["disputed_with"])
+
+        assert ((True, hidden), (True, None)) == (seen[entry], below[entry])
+        assert (None, None) == shown
+
     def test_an_expiry_that_passed_ends_it(self, memory: TenantMemory, entry: UUID) -> None:
         """An entry that expired is out of scope, and a later expiry brings it back."""
         memory.expire(entry, "2026-02-01", reason="r")
@@ -255,6 +288,46 @@ class TestRecall:
         memory.reclassify(entry, reason="r", visibility="team")
         assert [entry] == [match.entry_id for match in low.query_topic(TOPIC, mode="words").matches]
         assert [entry] == [match.entry_id for match in low.query_topic(TOPIC, mode="meaning").matches]
+
+
+class TestLinks:
+    def test_a_link_is_seen_from_both_ends_and_gone_when_it_is_taken_away(
+        self, memory: TenantMemory, entry: UUID
+    ) -> None:
+        """It makes no revision; a second one like it appends nothing, nor does taking away what is not there."""
+        other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        linked = memory.link(entry, "caused_by", other, reason="same broker")
+        again = memory.link(entry, "caused_by", other, reason="same broker")
+        seen = [memory.show_entry(one)["links"] for one in (entry, other)]
+        gone = memory.unlink(entry, "caused_by", other, reason="it was not")
+        never = memory.unlink(entry, "caused_by", other, reason="it was not")
+
+        assert (1, True, False) == (linked.acknowledgement.revision, linked.appended, again.appended)
+        assert [("to", str(other)), ("from", str(entry))] == [(ls[0]["direction"], ls[0]["entry_id"]) for ls in seen]
+        assert (True, False) == (gone.appended, never.appended)
+        assert [] == memory.show_entry(entry)["links"]
+        assert memory.check_rebuild().ok
+
+    def test_a_link_to_what_the_reader_may_not_see_is_not_there(self, memory: TenantMemory, entry: UUID) -> None:
+        """The far end's tier decides who sees a link, and who can make one."""
+        hidden = memory.record_finding(make_finding(visibility="admin")).acknowledgement.entry_id
+        memory.link(entry, "contradicts", hidden, reason="r")
+        reviewer = memory._grandbo.authenticate(memory.create_key("rev", "human", ("reviewer",))[1])
+
+        assert [] == reviewer.show_entry(entry)["links"]
+        with pytest.raises(NotFound):
+            reviewer.link(entry, "relates_to", hidden, reason="r")
+
+    @pytest.mark.parametrize("link_type", ["", "causes", "CAUSED_BY"])
+    def test_an_unknown_type_and_a_link_to_itself_are_refused(
+        self, memory: TenantMemory, entry: UUID, link_type: str
+    ) -> None:
+        """The error names the types."""
+        other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        with pytest.raises(InvalidInput, match="mitigated_by"):
+            memory.link(entry, link_type, other, reason="r")
+        with pytest.raises(InvalidInput, match="itself"):
+            memory.link(entry, "relates_to", entry, reason="r")
 
 
 class TestHistory:

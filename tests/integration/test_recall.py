@@ -120,7 +120,8 @@ class TestEmptyAnswers:
             assert near is not None
             vector = opened.meaning.of("alpha beta")
             tight = type(vector)(vector.vector, vector.stamp, near.distance - 0.01)
-            from grandbo.recall.query import check_question, query_topic
+            from grandbo.recall.query import query_topic
+            from grandbo.recall.question import check_question
 
             class Tight:
                 def of(self, topic: str) -> Any:

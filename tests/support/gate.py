@@ -235,6 +235,7 @@ PROJECTIONS = (
     "org_memory_revisions",
     "org_memory_terms",
     "org_memory_embeddings",
+    "org_memory_links",
 )
 
 

@@ -12,6 +12,7 @@ from grandbo.storage import compiling
 from grandbo.storage.compiling import CompiledStatement, Executable
 from grandbo.storage.tables import SCHEMA, SCRATCH_SCHEMA
 from grandbo.storage.walls import (
+    LINK_POLICIES,
     LOG_POLICIES,
     OPERATIONAL_POLICIES,
     PROJECTION_POLICIES,
@@ -22,8 +23,9 @@ from grandbo.storage.walls import (
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
-_ALL_POLICIES = LOG_POLICIES | PROJECTION_POLICIES | OPERATIONAL_POLICIES
-_POLICIES = {SCHEMA: _ALL_POLICIES, SCRATCH_SCHEMA: scratch_policies(PROJECTION_POLICIES)}
+_PROJECTIONS = PROJECTION_POLICIES | LINK_POLICIES
+_ALL_POLICIES = LOG_POLICIES | _PROJECTIONS | OPERATIONAL_POLICIES
+_POLICIES = {SCHEMA: _ALL_POLICIES, SCRATCH_SCHEMA: scratch_policies(_PROJECTIONS)}
 
 _COLUMN = r"[a-z_.]*\b"
 # Each predicate has its placeholder, with the cast that tells the server its type: it stays in use when the predicate

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from grandbo import __version__
-from grandbo.cli import configuration, demo, doctor, keys, proof, reading, running, tenants, writing
+from grandbo.cli import configuration, demo, doctor, entries, keys, proof, reading, receipts, running, tenants, writing
 from grandbo.cli.call import INTERRUPTED
 from grandbo.cli.output import say
 
@@ -39,7 +39,7 @@ def _root(
     """An organisation's memory of its incidents."""
 
 
-for _part in (running, tenants, keys, writing, reading, proof, doctor, configuration, demo):
+for _part in (running, tenants, keys, writing, reading, receipts, entries, proof, doctor, configuration, demo):
     _part.register(app)
 
 

@@ -1,4 +1,4 @@
-"""`grandbo audit`, `rebuild`: what can be proved, and by whom else."""
+"""`grandbo rebuild`, and the place of `grandbo audit`: what can be proved, and by whom else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grandbo.cli.audit import audit
 from grandbo.cli.call import CHECK_FAILED, Call, command
 from grandbo.cli.output import print_json, say
 from grandbo.cli.progress import progress
@@ -14,41 +15,11 @@ from grandbo.cli.progress import progress
 if TYPE_CHECKING:
     from grandbo.library import Grandbo, TenantMemory
 
-audit = typer.Typer(help="The log: whether it is what was written.", no_args_is_help=True)
-
 
 def register(app: typer.Typer) -> None:
     """Hang the commands in."""
     app.add_typer(audit, name="audit")
     command(app, "rebuild", example="grandbo rebuild --check --tenant acme")(rebuild)
-
-
-@command(audit, "verify", example="grandbo audit verify --json")
-def verify(call: Call) -> None:
-    """
-    Check every event of a tenant's log, or of all tenants when none is named.
-
-    Exits with 1 at the first position that is not what it must be, and says what is wrong there.
-    """
-    from grandbo.events.verify import verify_tenant
-    from grandbo.storage.tenancy import all_tenants
-
-    settings = call.settings()
-    wanted = call.tenant or settings.tenant
-    with call.open(settings) as grandbo:
-        # A damaged tenant may have lost its name; the ids are what is walked.
-        ids = [grandbo.tenant(wanted, principal=call.principal).tenant_id] if wanted else all_tenants(grandbo.database)
-        with progress("Verifying", None, shown=not call.json) as update:
-            found = [verify_tenant(grandbo.database, tenant_id, progress=update) for tenant_id in ids]
-    ok = all(item.first_bad is None for item in found)
-    if call.json:
-        print_json({"ok": ok, "tenants": [item.as_dict() for item in found]})
-    for item in () if call.json else found:
-        fault = item.first_bad
-        state = "verifies" if fault is None else f"FAULT at position {fault.position}: {fault.what}"
-        say(f"{item.tenant_id}  {item.events} events, head {item.head}: {state}")
-    if not ok:
-        raise typer.Exit(CHECK_FAILED)
 
 
 def rebuild(

@@ -1,14 +1,16 @@
-"""`grandbo recall`: a topic in, evidence out."""
+"""`grandbo recall`: a topic in, evidence out, as things stand or as they stood."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from grandbo.cli.call import Call, command
 from grandbo.cli.output import plain, print_json, say, tell
+from grandbo.errors import InvalidInput
 from grandbo.recall.answer import Answer, Match, Searched
+from grandbo.recall.difference import Change, Difference
 from grandbo.recall.render import citation, render, why_empty
 
 _Mode = Literal["hybrid", "words", "meaning"]
@@ -29,6 +31,25 @@ def recall(
     kinds: Annotated[list[str] | None, typer.Option("--kind", metavar="K", help="Only this kind; repeatable.")] = None,
     service: Annotated[str | None, typer.Option("--service", metavar="S", help="Only this service.")] = None,
     mode: Annotated[_Mode | None, typer.Option("--mode", help="By words, by meaning, or both.")] = None,
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="S", help="archived, superseded, quarantined or published; repeatable."),
+    ] = None,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", metavar="TIME", help="What was known at this time; RFC 3339 with a zone.")
+    ] = None,
+    as_of_position: Annotated[
+        int | None, typer.Option("--as-of-position", metavar="P", help="What the log knew at this position.")
+    ] = None,
+    valid_at: Annotated[
+        str | None, typer.Option("--valid-at", metavar="TIME", help="Judge validity at this time instead.")
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option("--as-role", metavar="R", help="As someone with this role would be answered.")
+    ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="With --as-of or --as-of-position: what is different today, and why.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what was searched and why each was eligible.")
     ] = False,
@@ -39,8 +60,25 @@ def recall(
 
     Every match is cited as ENTRY/REVISION@POSITION. An empty answer says which kind of nothing it is.
     """
+    if diff and rendered:
+        raise InvalidInput("--render prints one answer, --diff compares two; give one of them.", field="diff")
+    wanted: dict[str, Any] = {
+        "limit": limit,
+        "kinds": kinds or None,
+        "service": service,
+        "mode": mode,
+        "statuses": statuses or None,
+        "as_of": as_of,
+        "as_of_position": as_of_position,
+        "valid_at": valid_at,
+        "as_role": role,
+    }
     with call.memory() as memory:
-        answer = memory.query_topic(topic, limit=limit, kinds=kinds or None, service=service, mode=mode)
+        if diff:
+            found = memory.query_topic_diff(topic, **wanted)
+            print_json(found.as_dict()) if call.json else _say_difference(found, explain=explain)
+            return
+        answer = memory.query_topic(topic, **wanted)
     if call.json:
         print_json(answer.as_dict())
     elif rendered:
@@ -66,12 +104,31 @@ def say_answer(answer: Answer, *, explain: bool = False) -> None:
         say(*_explained(answer))
 
 
+def _say_difference(found: Difference, *, explain: bool) -> None:
+    say_answer(found.then, explain=explain)
+    say("", f"From position {found.then.position} to {found.today.position}, today:")
+    lines = [
+        *(f"  + {change.now}. {_why_changed(change)}" for change in found.added),
+        *(f"  - {change.then}. {_why_changed(change)}" for change in found.dropped),
+        *(f"  ~ {change.then} -> {change.now}. {_why_changed(change)}" for change in found.reordered),
+        *(f"  * {change.now}. {_why_changed(change)}" for change in found.revised),
+    ]
+    say(*(lines or ["  nothing is different"]))
+
+
+def _why_changed(change: Change) -> str:
+    event = f"{change.event_type} at {change.event_position}"
+    cause = event if change.since else f"unchanged since {event}: time passed, or others came before or went"
+    return f"{plain(change.title)} ({change.entry_id}; {cause})"
+
+
 def _match_lines(number: int, match: Match, explain: bool) -> list[str]:
     facts = [match.kind, plain(match.service)]
     if match.occurred_at:
         facts.append(match.occurred_at.date().isoformat())
     facts.append(f"by {match.author_type}")
     facts += ["DISPUTED"] if match.disputed else []
+    facts += [match.status.upper()] if match.status != "published" else []
     lines = [
         f"{number}. {plain(match.title)}",
         f"   {' · '.join(fact for fact in facts if fact)}",

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from grandbo.types import Kind, Precision, PrincipalType, Status
+from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status
 
 Text = Annotated[str, Field(strict=True)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -211,6 +211,28 @@ class EntryReleased(EntryChanged):
     EVENT_TYPE: ClassVar[str] = "entry_released"
 
     status: Status
+
+
+class EntryLinked(EventBody):
+    """The entry, at this revision, has a typed link to another. It makes no revision: it says what it said."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_linked"
+
+    revision: Count
+    link_type: LinkType
+    to_entry_id: UuidText
+    reason: Text
+
+
+class EntryUnlinked(EventBody):
+    """That link is no more."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_unlinked"
+
+    revision: Count
+    link_type: LinkType
+    to_entry_id: UuidText
+    reason: Text
 
 
 class EmbeddedWindow(Part):

@@ -33,6 +33,8 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         models.EntryReclassified,
         models.EntryQuarantined,
         models.EntryReleased,
+        models.EntryLinked,
+        models.EntryUnlinked,
         models.EntryEmbedded,
     )
 }

@@ -7,40 +7,37 @@ Verification of a tenant's log against itself: the product's own implementation.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import rfc8785
+import sqlalchemy as sa
 
+from grandbo.errors import InvalidInput
 from grandbo.events import chain
+from grandbo.events.envelope import read_document, stated, written
 from grandbo.events.log import READ_HEAD, read_rows
-from grandbo.storage.database import Database, Row
+from grandbo.events.merkle import Frontier
+from grandbo.events.notes import NoteRefused, open_checkpoint, origin_of
+from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.tables import checkpoints, events
+from grandbo.storage.tenancy import of_tenant
 from grandbo.types import utc_text
 
 Progress = Callable[[int], None]
 
 _ERASURES = ("entry_erased", "subject_erased")
-_TEXT_COLUMNS = (
-    "event_id",
-    "stream_id",
-    "subject_id",
-    "command_id",
-    "correlation_id",
-    "causation_id",
-    "tenant_id",
+
+_NOTES = sa.select(checkpoints).where(of_tenant(checkpoints)).order_by(checkpoints.c.size)
+_EVENT_AT = sa.select(events.c.hash, events.c.recorded_at).where(
+    of_tenant(events), events.c.position == sa.bindparam("at", type_=sa.BigInteger)
 )
-_PLAIN_COLUMNS = ("position", "stream_version", "event_type", "schema_version", "principal", "command_index")
-_TIME_COLUMNS = ("occurred_at", "recorded_at")
-_KEYS = {"v", "commitment", *_TEXT_COLUMNS, *_PLAIN_COLUMNS, *_TIME_COLUMNS}
-_NULLABLE = {"subject_id", "correlation_id", "causation_id"}
-_SHAPES = {
-    "commitment": re.compile(r"[0-9a-f]{64}"),
-    "event_type": re.compile(r"[a-z][a-z0-9_]{0,62}"),
-    "principal": re.compile(r"(human|agent|hook|system):[0-9a-f-]{36}"),
-}
+_VERSIONS_AT = (
+    sa.select(events.c.stream_id, sa.func.max(events.c.stream_version).label("version"))
+    .where(of_tenant(events), events.c.position <= sa.bindparam("at", type_=sa.BigInteger))
+    .group_by(events.c.stream_id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +72,97 @@ class Verification:
 
 
 @dataclass(slots=True)
-class _State:
+class State:
+    """What the next event has to fit. `roots`: by size, the roots that were signed; they need the `frontier`."""
+
     position: int = 0
     hash: bytes = b""
     recorded_at: str = ""
     versions: dict[str, int] = field(default_factory=dict)
-    seen: set[tuple[str, ...]] = field(default_factory=set)
-    removed: list[dict[str, Any]] = field(default_factory=list)
+    event_ids: set[str] = field(default_factory=set)
+    commands: set[tuple[str, int]] = field(default_factory=set)
+    removed: list[Mapping[str, Any]] = field(default_factory=list)
     erasures: list[tuple[int, set[str], str | None]] = field(default_factory=list)
+    frontier: Frontier | None = None
+    roots: dict[int, bytes] = field(default_factory=dict)
 
 
-def verify_tenant(database: Database, tenant_id: UUID, *, progress: Progress | None = None) -> Verification:
-    """Read the tenant's whole log in one snapshot and check every event, then the head."""
+def verify_tenant(
+    database: Database,
+    tenant_id: UUID,
+    *,
+    start: int = 1,
+    public_key: bytes | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """
+    Read the tenant's log in one snapshot and check every event, then the head.
+
+    Args:
+        start: the first position to check; what stands before it is taken as it is.
+        public_key: the notary's. With it, and from the first position on, the stored checkpoints are checked as well.
+    """
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         heads = transaction.execute(READ_HEAD, {"tenant_id": tenant_id})
-        state, fault = verify_rows(tenant_id, read_rows(transaction, tenant_id), progress)
-    head = heads[0]["position"] if heads else 0
+        head = heads[0]["position"] if heads else 0
+        if not 1 <= start <= max(head, 1):
+            raise InvalidInput(f"from: the log has the positions 1 to {head}; name one of them.", field="from")
+        state = resumed(transaction, tenant_id, start - 1)
+        fault = None
+        if start == 1 and public_key is not None:
+            state.frontier = Frontier()
+            fault = _take_notes(transaction, tenant_id, public_key, state)
+        state, found = verify_rows(tenant_id, read_rows(transaction, tenant_id, after=start - 1), progress, state)
+    fault = _earlier(found, fault)
     if fault is None and not heads:
         fault = Fault(0, "the tenant has no head")
     elif fault is None and (head, heads[0]["hash"]) != (state.position, state.hash):
         # The same position with another hash: the last event is not the one that the head was moved onto.
         first_bad = head if head == state.position else min(head, state.position) + 1
         fault = Fault(first_bad, "the head does not name the last event")
-    return Verification(tenant_id, state.position, head, fault)
+    fault = fault or _lost_tail(state)
+    return Verification(tenant_id, state.position - start + 1, head, fault)
+
+
+def resumed(transaction: Transaction, tenant_id: UUID, position: int) -> State:
+    """The state after the event at `position`, taken from the log as it is; event and command ids start anew."""
+    if position == 0:
+        return State(hash=chain.genesis(tenant_id))
+    at = {"tenant_id": tenant_id, "at": position}
+    rows = transaction.execute(_EVENT_AT, at)
+    versions = {str(row["stream_id"]): row["version"] for row in transaction.execute(_VERSIONS_AT, at)}
+    if not rows:
+        # Then the chain cannot continue, and the first event to check is the one that says so.
+        return State(position, versions=versions)
+    return State(position, rows[0]["hash"], utc_text(rows[0]["recorded_at"]), versions)
+
+
+def stored_notes(transaction: Transaction, tenant_id: UUID) -> list[Row]:
+    """The tenant's checkpoints as they are stored, smallest first."""
+    return transaction.execute(_NOTES, {"tenant_id": tenant_id})
+
+
+def _take_notes(transaction: Transaction, tenant_id: UUID, public_key: bytes, state: State) -> Fault | None:
+    for row in stored_notes(transaction, tenant_id):
+        try:
+            checkpoint = open_checkpoint(row["note"], origin_of(tenant_id), public_key)
+        except NoteRefused as refusal:
+            return Fault(row["size"], f"checkpoint: {refusal}")
+        if (checkpoint.size, checkpoint.root) != (row["size"], row["root"]):
+            return Fault(row["size"], "checkpoint: size or root differ from the signed note")
+        state.roots[checkpoint.size] = checkpoint.root
+    return None
+
+
+def _lost_tail(state: State) -> Fault | None:
+    signed = max(state.roots, default=0)
+    if signed <= state.position:
+        return None
+    return Fault(state.position + 1, f"the log ends before the signed checkpoint of size {signed}")
+
+
+def _earlier(one: Fault | None, other: Fault | None) -> Fault | None:
+    return min((fault for fault in (one, other) if fault), key=lambda fault: fault.position, default=None)
 
 
 def head_position(database: Database, tenant_id: UUID) -> int:
@@ -107,11 +172,14 @@ def head_position(database: Database, tenant_id: UUID) -> int:
     return int(heads[0]["position"]) if heads else 0
 
 
-def verify_rows(tenant_id: UUID, rows: Iterable[Row], progress: Progress | None = None) -> tuple[_State, Fault | None]:
-    """Check rows of the log in order, from the first."""
-    state = _State(hash=chain.genesis(tenant_id))
+def verify_rows(
+    tenant_id: UUID, rows: Iterable[Row], progress: Progress | None = None, state: State | None = None
+) -> tuple[State, Fault | None]:
+    """Check rows of the log in order, from the first, or from where `state` stands."""
+    state = state or State(hash=chain.genesis(tenant_id))
+    own_id = str(tenant_id)
     for row in rows:
-        what = _fault_of(state, str(tenant_id), row)
+        what = _fault_of(state, own_id, row)
         if what is not None:
             return state, Fault(state.position + 1, what)
         state.position += 1
@@ -123,71 +191,46 @@ def verify_rows(tenant_id: UUID, rows: Iterable[Row], progress: Progress | None 
     return state, None
 
 
-def _fault_of(state: _State, tenant_id: str, row: Row) -> str | None:
-    document = _canonical_document(row["envelope"])
-    if document is None:
-        return "envelope is not canonical"
-    if document.keys() != _KEYS or type(document["v"]) is not int or document["v"] != 1:
-        return "envelope is not of version 1"
-    malformed = _malformed_key(document)
-    if malformed is not None:
-        return f"envelope has a malformed {malformed}"
-    if document["tenant_id"] != tenant_id:
-        return "event of another tenant"
-    if document["position"] != state.position + 1 or row["position"] != state.position + 1:
-        return "gap, duplicate or reorder"
-    column = _column_that_differs(document, row)
-    if column is not None:
-        return f"column {column} differs from the envelope"
-    return _chain_fault(state, row) or _body_fault(state, document, row) or _order_fault(state, document)
+def _fault_of(state: State, tenant_id: str, row: Row) -> str | None:
+    document = stated(row)
+    is_as_written = row["envelope"] == written(document, row) and row["position"] == state.position + 1
+    if not is_as_written or document["tenant_id"] != tenant_id:
+        read = read_document(state.position + 1, tenant_id, row)
+        if isinstance(read, str):
+            return read
+        document = read
+    return (
+        _chain_fault(state, row)
+        or _body_fault(state, document, row, is_checked=is_as_written)
+        or _order_fault(state, document)
+    )
 
 
-def _canonical_document(envelope: str) -> dict[str, Any] | None:
-    try:
-        document = json.loads(envelope)
-        is_canonical = isinstance(document, dict) and rfc8785.dumps(document).decode() == envelope
-    except (ValueError, RecursionError):
-        return None
-    return document if is_canonical else None
-
-
-def _malformed_key(document: dict[str, Any]) -> str | None:
-    for name in sorted(_KEYS - _NULLABLE):
-        value, shape = document[name], _SHAPES.get(name)
-        if value is None or (shape is not None and not (isinstance(value, str) and shape.fullmatch(value))):
-            return name
-    return None
-
-
-def _column_that_differs(document: dict[str, Any], row: Row) -> str | None:
-    for name in _TEXT_COLUMNS:
-        if document[name] != (None if row[name] is None else str(row[name])):
-            return name
-    for name in _PLAIN_COLUMNS:
-        # The types too: to Python `true` equals 1.
-        if type(document[name]) is not type(row[name]) or document[name] != row[name]:
-            return name
-    for name in _TIME_COLUMNS:
-        if document[name] != utc_text(row[name]):
-            return name
-    return None
-
-
-def _chain_fault(state: _State, row: Row) -> str | None:
+def _chain_fault(state: State, row: Row) -> str | None:
     if row["prev_hash"] != state.hash:
         return "chain broken: does not continue the event before"
-    state.hash = chain.link(row["position"], state.hash, chain.leaf_hash(row["envelope"]))
-    return None if row["hash"] == state.hash else "event altered: its hash does not fit"
+    leaf = chain.leaf_hash(row["envelope"])
+    state.hash = chain.link(row["position"], state.hash, leaf)
+    if row["hash"] != state.hash:
+        return "event altered: its hash does not fit"
+    if state.frontier is not None:
+        state.frontier.add(leaf)
+        signed = state.roots.get(state.frontier.size)
+        if signed is not None and state.frontier.root() != signed:
+            return "the log up to here is not the one of the signed checkpoint"
+    return None
 
 
-def _body_fault(state: _State, document: dict[str, Any], row: Row) -> str | None:
+def _body_fault(state: State, document: Mapping[str, Any], row: Row, *, is_checked: bool) -> str | None:
     body, salt = row["body"], row["salt"]
     if (body is None) != (salt is None):
         return "half-removed body"
     if body is None:
         state.removed.append(document)
         return None
-    if len(salt) != chain.SALT_BYTES or chain.commitment(salt, body).hex() != document["commitment"]:
+    if not is_checked and (
+        len(salt) != chain.SALT_BYTES or chain.commitment(salt, body).hex() != document["commitment"]
+    ):
         return "body altered: it does not fit its commitment"
     if document["event_type"] in _ERASURES:
         streams = _erased_streams(body)
@@ -209,7 +252,7 @@ def _erased_streams(body: bytes) -> set[str] | None:
     return set(streams)
 
 
-def _order_fault(state: _State, document: dict[str, Any]) -> str | None:
+def _order_fault(state: State, document: Mapping[str, Any]) -> str | None:
     stream, version = document["stream_id"], document["stream_version"]
     if version != state.versions.get(stream, 0) + 1:
         return "stream version skipped"
@@ -217,14 +260,17 @@ def _order_fault(state: _State, document: dict[str, Any]) -> str | None:
     if document["recorded_at"] < state.recorded_at:
         return "recorded_at ran backwards"
     state.recorded_at = document["recorded_at"]
-    for key in (("event", document["event_id"]), ("command", document["command_id"], str(document["command_index"]))):
-        if key in state.seen:
-            return f"{key[0]} id used twice"
-        state.seen.add(key)
+    command = (document["command_id"], document["command_index"])
+    if document["event_id"] in state.event_ids:
+        return "event id used twice"
+    if command in state.commands:
+        return "command id used twice"
+    state.event_ids.add(document["event_id"])
+    state.commands.add(command)
     return None
 
 
-def _is_covered(document: dict[str, Any], erasures: list[tuple[int, set[str], str | None]]) -> bool:
+def _is_covered(document: Mapping[str, Any], erasures: list[tuple[int, set[str], str | None]]) -> bool:
     return any(
         document["position"] < position
         and (document["stream_id"] in streams or (subject is not None and document["subject_id"] == subject))

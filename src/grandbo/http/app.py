@@ -8,14 +8,18 @@ from typing import Any
 from fastapi import FastAPI
 
 import grandbo as package
+from grandbo.http.audit_routes import audit_routes
 from grandbo.http.body import READ_SECONDS, BodyLimit
 from grandbo.http.edge import LOOPBACK_HOSTS, Edge
+from grandbo.http.entry_routes import entry_routes
+from grandbo.http.entry_schemas import install_entry_documents
 from grandbo.http.health import Readiness
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
 from grandbo.http.problems import install_handlers
 from grandbo.http.process_routes import process_routes
+from grandbo.http.receipt_routes import receipt_routes
 from grandbo.library import Grandbo
 
 FINDING_LIMIT_BYTES = 256 * 1024
@@ -51,9 +55,13 @@ def build_app(
         telemetry=_NO_TELEMETRY,
     )
     app.include_router(memory_routes(grandbo, metrics))
+    app.include_router(entry_routes(grandbo))
+    app.include_router(receipt_routes(grandbo))
+    app.include_router(audit_routes(grandbo))
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
     install_handlers(app)
     install_document(app)
+    install_entry_documents(app)
     app.add_middleware(
         BodyLimit, default=FINDING_LIMIT_BYTES, limits={"/v1/recall": RECALL_LIMIT_BYTES}, seconds=body_seconds
     )

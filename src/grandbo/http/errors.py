@@ -19,6 +19,20 @@ class IdempotencyKeyInvalid(InvalidInput):
     http_status = 400
 
 
+class PreconditionRequired(InvalidInput):
+    """Say which revision this was decided on: send the entry's ETag in an If-Match header."""
+
+    code = "precondition_required"
+    http_status = 428
+
+
+class IfMatchInvalid(InvalidInput):
+    """The If-Match header must be given once and hold one revision in quotes, such as "3": the entry's ETag."""
+
+    code = "if_match_invalid"
+    http_status = 400
+
+
 class UnsupportedMediaType(InvalidInput):
     """Send JSON in UTF-8, uncompressed, with the header Content-Type: application/json."""
 

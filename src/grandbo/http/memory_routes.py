@@ -15,17 +15,25 @@ from grandbo.errors import GrandboError, InvalidInput
 from grandbo.http.body import read_json_body
 from grandbo.http.errors import IdempotencyKeyInvalid, IdempotencyKeyMissing
 from grandbo.http.metrics import Metrics
-from grandbo.http.openapi import answers, json_body, problems
-from grandbo.http.schemas import AcknowledgementDocument, AnswerDocument, FindingDocument, RecallDocument
+from grandbo.http.openapi import answers, either, json_body, problems
+from grandbo.http.schemas import (
+    AcknowledgementDocument,
+    AnswerDocument,
+    DifferenceDocument,
+    FindingDocument,
+    RecallDocument,
+)
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.finding import parse_finding
 from grandbo.memory.importing import parse_json
 from grandbo.memory.record import Recorded
 from grandbo.recall.answer import Answer
+from grandbo.recall.difference import Difference
 from grandbo.types import derived_id
 
 _PRINTABLE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?")
-_RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode")
+_AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
+_RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode", "statuses", *_AS_OF_FIELDS, "diff")
 
 T = TypeVar("T")
 
@@ -48,9 +56,8 @@ _REPLAYED: dict[str, Any] = {
 }
 
 
-def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
-    """The routes of one memory."""
-    routes = APIRouter(prefix="/v1")
+def caller_of(grandbo: Grandbo) -> Callable[..., TenantMemory]:
+    """What opens the memory that a request's bearer token is for."""
 
     def caller(
         request: Request, credential: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
@@ -60,8 +67,15 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         request.state.principal = memory.principal.ref
         return memory
 
+    return caller
+
+
+def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
+    """The routes of one memory."""
+    routes = APIRouter(prefix="/v1")
+
     # In this order: who may not enter is told so before the body is read.
-    Caller = Annotated[TenantMemory, Depends(caller)]
+    Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
     Body = Annotated[bytes, Depends(read_json_body)]
 
     @routes.post(
@@ -106,21 +120,22 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         summary="Ask for evidence on a topic",
         response_class=JSONResponse,
         responses={
-            200: answers(AnswerDocument, "Matches, best first, or why there are none."),
+            200: either(AnswerDocument, DifferenceDocument, "The answer; with `diff`, the answer then and today."),
             **problems(400, 401, 403, 408, 413, 415, 421, 422, 503),
         },
         openapi_extra=json_body(RecallDocument, "The topic and filters that only narrow; at most 64 KiB."),
     )
     def recall(memory: Caller, body: Body) -> Response:
         """Evidence that is relevant, permitted, in date and cited; an honest reason where there is none."""
-        answer = _counted(lambda: _ask(memory, parse_json(body)), metrics.recall)
+        given = _counted(lambda: _ask(memory, parse_json(body)), metrics.recall)
+        answer = given.then if isinstance(given, Difference) else given
         metrics.recall("matched" if answer.matches else "empty", answer.searched.empty_reason)
-        return JSONResponse(answer.as_dict())
+        return JSONResponse(given.as_dict())
 
     return routes
 
 
-def _ask(memory: TenantMemory, document: object) -> Answer:
+def _ask(memory: TenantMemory, document: object) -> Answer | Difference:
     if not isinstance(document, dict):
         raise InvalidInput("A recall is an object with at least topic.")
     for name in document:
@@ -132,12 +147,18 @@ def _ask(memory: TenantMemory, document: object) -> Answer:
         raise InvalidInput("topic: it is required.", field="topic")
     if "kind" in given and "kinds" in given:
         raise InvalidInput("kind: it means the same as kinds; give one of the two.", field="kind")
-    return memory.query_topic(
+    diff = given.get("diff", False)
+    if not isinstance(diff, bool):
+        raise InvalidInput("diff: it must be true or false.", field="diff")
+    ask = memory.query_topic_diff if diff else memory.query_topic
+    return ask(
         given["topic"],
         limit=given.get("limit"),
         kinds=given.get("kinds", given.get("kind")),
         service=given.get("service"),
         mode=given.get("mode"),
+        statuses=given.get("statuses"),
+        **{name: given.get(name) for name in _AS_OF_FIELDS},
     )
 
 

@@ -39,6 +39,12 @@ def answers(document: Any, description: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": schema_of(document)}}}
 
 
+def either(one: Any, other: Any, description: str) -> dict[str, Any]:
+    """Declare a JSON answer that has one of two shapes."""
+    shapes = {"anyOf": [schema_of(one), schema_of(other)]}
+    return {"description": description, "content": {"application/json": {"schema": shapes}}}
+
+
 def json_body(document: Any, description: str) -> dict[str, Any]:
     """Declare a JSON body that the route reads by itself."""
     return {

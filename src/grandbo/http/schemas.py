@@ -22,9 +22,9 @@ from grandbo.memory.finding import (
     URI_LIMIT,
 )
 from grandbo.recall.answer import EmptyReason, Mode
-from grandbo.recall.query import DEFAULT_LIMIT, MAX_LIMIT
+from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
 from grandbo.recall.topic import TOPIC_LIMIT
-from grandbo.types import Kind, PrincipalType
+from grandbo.types import Kind, PrincipalType, Status
 
 # No control characters; in what has lines, tab and line breaks only.
 _LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
@@ -42,6 +42,9 @@ StatedTime = Annotated[
         examples=["2026-01-02T03:04:05Z", "2026-01-02"],
     ),
 ]
+
+
+Instant = Annotated[str, Field(description="RFC 3339 with a zone.", examples=["2026-01-02T03:04:05Z"])]
 
 
 class _Document(BaseModel):
@@ -138,6 +141,14 @@ class RecallDocument(_Document):
     kind: list[Kind] | Kind | None = Field(default=None, description="The same as `kinds`; give one of the two.")
     service: FullName | None = None
     mode: Mode | None = "hybrid"
+    statuses: list[Status] | Status | None = Field(default=["published"], description="Statuses to look at, by name.")
+    as_of_position: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="What the log knew at this position. This and the next three need the act audit."
+    )
+    as_of: Instant | None = Field(default=None, description="What was known at this time.")
+    valid_at: Instant | None = Field(default=None, description="Judge validity at this time instead.")
+    as_role: str | None = Field(default=None, description="As someone with this role would be answered.")
+    diff: bool | None = Field(default=False, description="With as_of or as_of_position: what is different today.")
 
 
 class LexicalDocument(_Document):
@@ -214,6 +225,109 @@ class AnswerDocument(_Document):
     receipt_id: str = Field(json_schema_extra={"format": "uuid"})
 
 
+class ChangeEventDocument(_Document):
+    """The event of the entry's latest revision; `since` the moment that was asked about, or before it."""
+
+    model_config = ConfigDict(extra="forbid", title="ChangeEvent")
+
+    event_type: str
+    position: int
+    since: bool
+
+
+class PlaceChangeDocument(_Document):
+    """An entry whose place or revision differs; places count from 1, null where that answer does not hold it."""
+
+    model_config = ConfigDict(extra="forbid", title="PlaceChange")
+
+    entry_id: str = Field(json_schema_extra={"format": "uuid"})
+    title: str
+    then: int | None
+    now: int | None
+    event: ChangeEventDocument
+
+
+class DifferenceDocument(_Document):
+    """The answer as of a moment, today's, and what lies between them."""
+
+    model_config = ConfigDict(extra="forbid", title="Difference")
+
+    then: AnswerDocument
+    today: AnswerDocument
+    added: list[PlaceChangeDocument]
+    dropped: list[PlaceChangeDocument]
+    reordered: list[PlaceChangeDocument]
+    revised: list[PlaceChangeDocument]
+
+
+class ReceiptMatchDocument(_Document):
+    """What a receipt keeps of a match; a receipt of an earlier version may lack the label."""
+
+    model_config = ConfigDict(extra="forbid", title="ReceiptMatch")
+
+    entry_id: str = Field(json_schema_extra={"format": "uuid"})
+    revision: int
+    position: int
+    score: float
+    lexical_rank: int | None
+    semantic_rank: int | None
+    distance: float | None
+    disputed: bool = False
+
+
+class ReceiptDocument(_Document):
+    """The record of one recall. Never the topic."""
+
+    model_config = ConfigDict(extra="forbid", title="Receipt")
+
+    receipt_id: str = Field(json_schema_extra={"format": "uuid"})
+    made_at: str
+    principal: str
+    position: int
+    instant: str
+    key_epoch: int
+    parameters: dict[str, Any]
+    searched: SearchedDocument
+    matches: list[ReceiptMatchDocument]
+
+
+class ReceiptsDocument(_Document):
+    """A page of receipts, newest first; `next` goes into `after`, null at the end."""
+
+    model_config = ConfigDict(extra="forbid", title="Receipts")
+
+    receipts: list[ReceiptDocument]
+    next: str | None = Field(json_schema_extra={"format": "uuid"})
+
+
+class ReplayRequestDocument(_Document):
+    """The topic that was asked, as it was asked."""
+
+    model_config = ConfigDict(extra="forbid", title="ReplayRequest")
+
+    topic: str = Field(min_length=3, max_length=TOPIC_LIMIT, pattern=_TEXT)
+
+
+class ReplayDifferenceDocument(_Document):
+    """One place in which the answer is another."""
+
+    model_config = ConfigDict(extra="forbid", title="ReplayDifference")
+
+    what: str
+    then: Any
+    now: Any
+
+
+class ReplayDocument(_Document):
+    """Whether the recall gives the same again."""
+
+    model_config = ConfigDict(extra="forbid", title="Replay")
+
+    receipt_id: str = Field(json_schema_extra={"format": "uuid"})
+    equal: bool
+    differences: list[ReplayDifferenceDocument]
+
+
 class ReadyDocument(_Document):
     """Well."""
 
@@ -250,6 +364,11 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     AcknowledgementDocument,
     RecallDocument,
     AnswerDocument,
+    DifferenceDocument,
+    ReceiptDocument,
+    ReceiptsDocument,
+    ReplayRequestDocument,
+    ReplayDocument,
     ReadyDocument,
     ProblemDocument,
 )

@@ -18,7 +18,7 @@ from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.storage.database import Database, Row, Step
-from grandbo.storage.tables import entries, events, revisions
+from grandbo.storage.tables import entries, events, links, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.text import check_text
 from grandbo.types import Acknowledgement, Clock, Principal, digest_of, new_id, utc_now
@@ -41,7 +41,15 @@ BEFORE_QUARANTINE = (
     .limit(1)
 )
 
-Decide = Callable[[EntryState, list[list[Row]], datetime], models.EntryChanged | None]
+OPEN_LINK = sa.select(links.c.from_position).where(
+    of_tenant(links),
+    links.c.from_entry == _entry,
+    links.c.link_type == sa.bindparam("link_type"),
+    links.c.to_entry == sa.bindparam("to_entry", type_=sa.Uuid),
+    links.c.to_position.is_(None),
+)
+
+Decide = Callable[[EntryState, list[list[Row]], datetime], models.EventBody | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,7 @@ def carry_out(
 
 def preview(
     database: Database, tenant_id: UUID, principal: Principal, policy: Policy, wish: Wish, *, clock: Clock = utc_now
-) -> tuple[EntryState, models.EntryChanged | None]:
+) -> tuple[EntryState, models.EventBody | None]:
     """What would happen, decided on what is stored now; nothing is locked and nothing is written."""
     require(principal, "govern")
     key = {"tenant_id": tenant_id, "entry_id": wish.entry_id}
@@ -130,7 +138,9 @@ def _check_reason(reason: object) -> None:
 def _acknowledge(appended: Appended, seen: list[Row]) -> Acknowledgement:
     if appended.events:
         event: RecordedEvent = appended.events[0]
-        revision = event.data.revision if isinstance(event.data, models.EntryChanged) else 0
+        data = event.data
+        makes_known = models.EntryChanged | models.EntryLinked | models.EntryUnlinked
+        revision = data.revision if isinstance(data, makes_known) else 0
         return Acknowledgement(event.header.stream_id, revision, event.position, event.hash.hex(), created=False)
     row = seen[0]
     return Acknowledgement(row["entry_id"], row["revision"], row["position"], row["hash"].hex(), created=False)

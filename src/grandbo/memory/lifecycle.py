@@ -16,7 +16,7 @@ from uuid import UUID
 from grandbo.errors import IllegalTransition, InvalidInput, RevisionStale
 from grandbo.events import models
 from grandbo.memory.decide import claim_digest_of, text_digest
-from grandbo.types import Kind, Status, utc_text
+from grandbo.types import Kind, LinkType, Status, utc_text
 
 ALLOWED: dict[str, frozenset[str]] = {
     "correct": frozenset({"published", "quarantined"}),
@@ -31,6 +31,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "reclassify": frozenset({"published", "archived", "quarantined"}),
     "quarantine": frozenset({"published", "archived", "superseded"}),
     "release": frozenset({"quarantined"}),
+    "link": frozenset({"published", "archived", "superseded", "quarantined"}),
+    "unlink": frozenset({"published", "archived", "superseded", "quarantined"}),
 }
 
 
@@ -77,22 +79,25 @@ def check_acceptable(state: EntryState, verb: str, expected_revision: int | None
         possible = sorted(other for other, states in ALLOWED.items() if state.status in states)
         raise IllegalTransition(
             f"The entry is {state.status}; {verb} is not possible, these are: {', '.join(possible)}.",
-            status=state.status,
+            entry_status=state.status,
             allowed=possible,
         )
     if verb == "dispute" and state.disputed:
-        raise IllegalTransition("The entry is disputed already; resolve that dispute first.", status=state.status)
+        raise IllegalTransition("The entry is disputed already; resolve that dispute first.", entry_status=state.status)
     if verb == "resolve" and not state.disputed:
-        raise IllegalTransition("The entry is not disputed.", status=state.status)
+        raise IllegalTransition("The entry is not disputed.", entry_status=state.status)
 
 
 def decide_correct(state: EntryState, changes: Mapping[str, Any], reason: str) -> models.EntryCorrected | None:
     """What `changes` names is replaced, all else stays; None where nothing would be other than it is."""
     text = _text_of(state)
+    whole = {**text, **changes}
+    if whole["occurred_at"] and whole["ended_at"] and whole["ended_at"] < whole["occurred_at"]:
+        raise InvalidInput("ended_at: it lies before occurred_at.", field="ended_at")
     changed = tuple(sorted(name for name, value in changes.items() if text[name] != value))
     if not changed:
         return None
-    return models.EntryCorrected(**_text_event(state, {**text, **changes}), reason=reason, changed=changed)
+    return models.EntryCorrected(**_text_event(state, whole), reason=reason, changed=changed)
 
 
 def decide_restore(state: EntryState, earlier: EntryState, reason: str) -> models.EntryRevisionRestored:
@@ -132,7 +137,7 @@ def decide_supersede(state: EntryState, by: EntryState, reason: str) -> models.E
     if by.entry_id == state.entry_id:
         raise InvalidInput("by: an entry cannot supersede itself.", field="by")
     if by.status != "published":
-        raise IllegalTransition(f"The entry that should take its place is {by.status}.", status=by.status)
+        raise IllegalTransition(f"The entry that should take its place is {by.status}.", entry_status=by.status)
     return models.EntrySuperseded(revision=state.revision + 1, reason=reason, superseded_by=str(by.entry_id))
 
 
@@ -167,6 +172,28 @@ def decide_quarantine(state: EntryState, reason: str) -> models.EntryQuarantined
 def decide_release(state: EntryState, before: EntryState, reason: str) -> models.EntryReleased:
     """Back to the status that it had before."""
     return models.EntryReleased(revision=state.revision + 1, reason=reason, status=before.status)
+
+
+def decide_link(
+    state: EntryState, other: EntryState, link_type: LinkType, is_linked: bool, reason: str
+) -> models.EntryLinked | None:
+    """Link it to another entry; None where it is linked like that already."""
+    if other.entry_id == state.entry_id:
+        raise InvalidInput("to: an entry cannot be linked to itself.", field="to")
+    if is_linked:
+        return None
+    to = str(other.entry_id)
+    return models.EntryLinked(revision=state.revision, link_type=link_type, to_entry_id=to, reason=reason)
+
+
+def decide_unlink(
+    state: EntryState, other_id: UUID, link_type: LinkType, is_linked: bool, reason: str
+) -> models.EntryUnlinked | None:
+    """Take a link away; None where there is none."""
+    if not is_linked:
+        return None
+    to = str(other_id)
+    return models.EntryUnlinked(revision=state.revision, link_type=link_type, to_entry_id=to, reason=reason)
 
 
 def _text_of(state: EntryState) -> dict[str, Any]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import NotFound
 from grandbo.events import models
 from grandbo.events.models import Policy
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.storage.database import Database, Row
-from grandbo.storage.tables import STATE_COLUMNS, entries, events, revisions
+from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.tables import STATE_COLUMNS, entries, events, links, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Principal, utc_text
 
@@ -25,6 +27,32 @@ _REVISIONS = (
     .where(of_tenant(revisions), of_tenant(events), revisions.c.entry_id == _entry)
     .order_by(revisions.c.revision)
 )
+_far = entries.alias("far")
+# Links whose far end the caller may see: one that he may not see must not show that it is there.
+_LINKS = (
+    sa.select(links)
+    .join(
+        _far,
+        sa.and_(
+            _far.c.tenant_id == links.c.tenant_id,
+            _far.c.entry_id == sa.case((links.c.from_entry == _entry, links.c.to_entry), else_=links.c.from_entry),
+        ),
+    )
+    .where(
+        of_tenant(links),
+        of_tenant(_far),
+        sa.or_(links.c.from_entry == _entry, links.c.to_entry == _entry),
+        links.c.to_position.is_(None),
+        _far.c.visibility == sa.any_(sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))),
+    )
+    .order_by(links.c.from_position)
+)
+_NAMED = ("disputed_with", "superseded_by")
+_SEEN = sa.select(entries.c.entry_id).where(
+    of_tenant(entries),
+    entries.c.entry_id == sa.any_(sa.bindparam("named", type_=pg.ARRAY(sa.Uuid))),
+    entries.c.visibility == sa.any_(sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))),
+)
 _HIDDEN = {"claim_digest", "text_digest"}
 
 
@@ -33,13 +61,16 @@ def show_entry(
 ) -> dict[str, Any]:
     """The entry as it stands, as plain values. Raises `NotFound`, for one above the caller's tiers too."""
     require(principal, "recall")
-    with database.transaction("auditor", tenant_id, read_only=True) as transaction:
-        rows = transaction.execute(_ENTRY, {"tenant_id": tenant_id, "entry_id": entry_id})
-    if not rows or rows[0]["visibility"] not in visible_tiers(policy, principal):
+    tiers = visible_tiers(policy, principal)
+    key = {"tenant_id": tenant_id, "entry_id": entry_id}
+    with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
+        rows, linked = transaction.batch([(_ENTRY, key), (_LINKS, {**key, "tiers": list(tiers)})])
+        seen = _seen(transaction, tenant_id, rows, tiers)
+    if not rows or rows[0]["visibility"] not in tiers:
         raise NotFound
     row = rows[0]
     head = {"entry_id": str(entry_id), "revision": row["revision"], "position": row["position"]}
-    return head | plain_state(row)
+    return head | _without_unseen(plain_state(row), seen) | {"links": [_plain_link(link, entry_id) for link in linked]}
 
 
 def entry_history(
@@ -55,9 +86,35 @@ def entry_history(
     tiers = visible_tiers(policy, principal)
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         rows = transaction.execute(_REVISIONS, {"tenant_id": tenant_id, "entry_id": entry_id})
+        seen = _seen(transaction, tenant_id, rows, tiers)
     if not rows or rows[-1]["visibility"] not in tiers:
         raise NotFound
-    return [_revision(row) for row in rows if row["visibility"] in tiers]
+    return [_revision(row, seen) for row in rows if row["visibility"] in tiers]
+
+
+def _seen(transaction: Transaction, tenant_id: UUID, rows: Sequence[Row], tiers: Sequence[str]) -> set[str]:
+    """Of the entries that the rows name, those in these tiers."""
+    named = {row[name] for row in rows for name in _NAMED if row[name] is not None}
+    if not named:
+        return set()
+    params = {"tenant_id": tenant_id, "named": list(named), "tiers": list(tiers)}
+    return {str(found["entry_id"]) for found in transaction.execute(_SEEN, params)}
+
+
+def _without_unseen(state: dict[str, Any], seen: set[str]) -> dict[str, Any]:
+    """The state without the ids of entries that the reader may not see: that they are there is theirs to know."""
+    return state | {name: state[name] if state[name] in seen else None for name in _NAMED}
+
+
+def _plain_link(row: Row, entry_id: UUID) -> dict[str, Any]:
+    is_from = row["from_entry"] == entry_id
+    return {
+        "type": row["link_type"],
+        "direction": "to" if is_from else "from",
+        "entry_id": str(row["to_entry"] if is_from else row["from_entry"]),
+        "reason": row["reason"],
+        "position": row["from_position"],
+    }
 
 
 def plain_state(row: Row) -> dict[str, Any]:
@@ -65,7 +122,7 @@ def plain_state(row: Row) -> dict[str, Any]:
     return {name: _plain(row[name]) for name in STATE_COLUMNS if name not in _HIDDEN}
 
 
-def _revision(row: Row) -> dict[str, Any]:
+def _revision(row: Row, seen: set[str]) -> dict[str, Any]:
     return {
         "entry_id": str(row["entry_id"]),
         "revision": row["revision"],
@@ -74,7 +131,7 @@ def _revision(row: Row) -> dict[str, Any]:
         "principal": row["principal"],
         "at": utc_text(row["changed_at"]),
         "reason": _reason(row),
-        "state": plain_state(row),
+        "state": _without_unseen(plain_state(row), seen),
     }
 
 

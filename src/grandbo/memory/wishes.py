@@ -12,14 +12,23 @@ from grandbo.events import models
 from grandbo.events.models import Policy
 from grandbo.memory import lifecycle
 from grandbo.memory.finding import Finding, parse_finding
-from grandbo.memory.govern import AT_REVISION, BEFORE_QUARANTINE, CURRENT, Decide, Wish, visible_state
+from grandbo.memory.govern import (
+    AT_REVISION,
+    BEFORE_QUARANTINE,
+    CURRENT,
+    OPEN_LINK,
+    Decide,
+    Wish,
+    visible_state,
+)
 from grandbo.memory.lifecycle import EntryState
 from grandbo.memory.policy import check_visibility, visible_tiers
 from grandbo.storage.database import Row, Step
-from grandbo.types import KINDS, Principal, parse_moment
+from grandbo.types import KINDS, LINK_TYPES, LinkType, Principal, parse_moment
 
 CORRECTABLE = ("title", "summary", "body", "service", "tags", "confidence_bp", "evidence", "occurred_at", "ended_at")
 LONGEST_REVIEW_DAYS = 3_650
+LARGEST_REVISION = 2_147_483_647
 
 _PLACEHOLDER = {"title": "-", "evidence": [{"type": "-", "uri": "about:blank", "label": ""}]}
 
@@ -43,13 +52,19 @@ def correct(entry_id: UUID, changes: Mapping[str, Any], reason: str, **options: 
     )
 
 
-def restore(tenant_id: UUID, entry_id: UUID, revision: int, reason: str, **options: Any) -> Wish:
+def restore(
+    tenant_id: UUID, principal: Principal, policy: Policy, entry_id: UUID, revision: int, reason: str, **options: Any
+) -> Wish:
     """Bring the text of an earlier revision back, as a new revision; never a status."""
+    if isinstance(revision, bool) or not isinstance(revision, int) or not 1 <= revision <= LARGEST_REVISION:
+        raise InvalidInput(f"revision: it must be a whole number from 1 to {LARGEST_REVISION}.", field="revision")
     key = {"tenant_id": tenant_id, "entry_id": entry_id, "revision": revision}
+    tiers = visible_tiers(policy, principal)
 
     def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
-        # A revision of a tier that is not the entry's any more was readable to others; its text is the entry's own.
-        if not found[0]:
+        # A revision from when the entry stood in a higher tier is as absent as one that never was: its text must not
+        # come down by way of a restore.
+        if not found[0] or found[0][0]["visibility"] not in tiers:
             raise NotFound(f"The entry has no revision {revision}.")
         return lifecycle.decide_restore(state, EntryState.of_row(found[0][0]), reason)
 
@@ -162,6 +177,50 @@ def release(tenant_id: UUID, entry_id: UUID, reason: str, **options: Any) -> Wis
 
     reads = [(BEFORE_QUARANTINE, {"tenant_id": tenant_id, "entry_id": entry_id})]
     return _wish("release", entry_id, reason, decide, {}, options, reads)
+
+
+def link(
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    entry_id: UUID,
+    link_type: str,
+    to: UUID,
+    reason: str,
+    **options: Any,
+) -> Wish:
+    """Link it to another entry that the writer sees."""
+    of_type = _link_type(link_type)
+    tiers = visible_tiers(policy, principal)
+
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EventBody | None:
+        other = visible_state(found[0], tiers)
+        return lifecycle.decide_link(state, other, of_type, bool(found[1]), reason)
+
+    reads = [_other(tenant_id, to), _link(tenant_id, entry_id, of_type, to)]
+    return _wish("link", entry_id, reason, decide, {"type": of_type, "to": str(to)}, options, reads)
+
+
+def unlink(tenant_id: UUID, entry_id: UUID, link_type: str, to: UUID, reason: str, **options: Any) -> Wish:
+    """Take a link away."""
+    of_type = _link_type(link_type)
+
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EventBody | None:
+        return lifecycle.decide_unlink(state, to, of_type, bool(found[0]), reason)
+
+    said = {"type": of_type, "to": str(to)}
+    return _wish("unlink", entry_id, reason, decide, said, options, [_link(tenant_id, entry_id, of_type, to)])
+
+
+def _link_type(text: str) -> LinkType:
+    known = next((link_type for link_type in LINK_TYPES if link_type == text), None)
+    if known is None:
+        raise InvalidInput(f"type: it must be one of {', '.join(LINK_TYPES)}.", field="type")
+    return known
+
+
+def _link(tenant_id: UUID, entry_id: UUID, link_type: LinkType, to: UUID) -> Step:
+    return OPEN_LINK, {"tenant_id": tenant_id, "entry_id": entry_id, "link_type": link_type, "to_entry": to}
 
 
 def _wish(

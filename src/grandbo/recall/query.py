@@ -3,76 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from grandbo.errors import InvalidInput
+import sqlalchemy as sa
+
 from grandbo.events.log import READ_HEAD, Head, head_of
 from grandbo.events.models import Policy
 from grandbo.fusion import fuse
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.tenants import POLICY_IN_FORCE
-from grandbo.recall.answer import MODES, Answer, EmptyReason, Lexical, Match, Mode, Searched, Semantic
+from grandbo.recall.answer import Answer, EmptyReason, Lexical, Match, Mode, Searched, Semantic
 from grandbo.recall.meaning import Meaning, TopicVector
-from grandbo.recall.receipts import Receipt, ReceiptWriter
+from grandbo.recall.moment import AsOf, resolve
+from grandbo.recall.question import Question
+from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
 from grandbo.recall.scope import Scope
 from grandbo.recall.statement import recall_query
-from grandbo.recall.topic import Topic, check_topic
-from grandbo.storage.database import Database, Row
-from grandbo.text import check_text
-from grandbo.types import KINDS, Clock, Principal, new_id, utc_now
+from grandbo.recall.view import View, held_at
+from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.tables import policies
+from grandbo.storage.tenancy import of_tenant
+from grandbo.types import Clock, Principal, new_id, utc_now
 
-DEFAULT_LIMIT = 5
-MAX_LIMIT = 20
+_POLICY_AT = sa.select(policies.c.policy).where(of_tenant(policies), held_at(policies, "position"))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A checked recall: the topic, and filters that only narrow."""
-
-    topic: Topic
-    limit: int
-    kinds: tuple[str, ...]
-    service: str | None
-    mode: Mode
-
-    def parameters(self) -> dict[str, Any]:
-        """What a receipt keeps: everything but the topic."""
-        return {"limit": self.limit, "kinds": list(self.kinds), "service": self.service, "mode": self.mode}
-
-
-def check_question(
-    topic: object,
-    *,
-    limit: object = None,
-    kinds: object = None,
-    service: object = None,
-    mode: object = None,
-) -> Question:
+class Setting:
     """
-    Check what was asked; None stands for a default everywhere.
+    Where a question is answered: the view, the position, the scope, and the policy in force there.
 
-    Raises:
-        InvalidInput: with the field and what is allowed there.
+    Of the past, `seen_tiers` and `seen_at` keep out what stood above the asker's own tiers at the head he asked from.
     """
-    checked = check_topic(topic)
-    if limit is None:
-        limit = DEFAULT_LIMIT
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInput(f"limit: it must be a whole number from 1 to {MAX_LIMIT}.", field="limit")
-    if isinstance(kinds, str):
-        kinds = [kinds]
-    if kinds is not None and not (isinstance(kinds, list | tuple) and all(kind in KINDS for kind in kinds)):
-        raise InvalidInput(f"kind: it must be one of {', '.join(KINDS)}.", field="kind")
-    if service is not None:
-        if not isinstance(service, str) or not service.strip():
-            raise InvalidInput("service: it must be the name of a service.", field="service")
-        check_text(service, "service", limit=200, single_line=True)
-    mode = "hybrid" if mode is None else mode
-    chosen = next((known for known in MODES if known == mode), None)
-    if chosen is None:
-        raise InvalidInput(f"mode: it must be one of {', '.join(MODES)}.", field="mode")
-    return Question(checked, limit, tuple(dict.fromkeys(kinds or ())), service, chosen)
+
+    view: View
+    position: int
+    scope: Scope
+    policy: Policy
+    seen_at: int
+    seen_tiers: tuple[str, ...]
 
 
 def query_topic(
@@ -82,33 +53,88 @@ def query_topic(
     tenant_id: UUID,
     principal: Principal,
     question: Question,
+    as_of: AsOf | None = None,
     *,
     clock: Clock = utc_now,
 ) -> Answer:
     """
-    Give the memory's evidence on a topic, to this principal, at this moment.
+    Give the memory's evidence on a topic, to this principal, at this moment, or as of an earlier one.
 
     The topic is embedded before the transaction opens; a provider that is down makes the answer keyword-only and the
     answer says so. Scope, both rankings and the rows come from one snapshot.
     """
     require(principal, "recall")
+    if as_of is not None:
+        require(principal, "audit")
     vector = meaning.of(question.topic.text) if question.mode != "words" else TopicVector()
-    signals = _signals(question.mode, vector)
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         key = {"tenant_id": tenant_id}
         head_rows, policy_rows = transaction.batch([(READ_HEAD, key), (POLICY_IN_FORCE, key)])
         head = head_of(head_rows)
         policy = Policy.model_validate(policy_rows[0]["policy"])
-        scope = _scope(question, policy, principal, tenant_id, head, clock)
-        rows: list[Row] = []
-        if signals:
-            transaction.read_as(scope.tiers, scope.statuses, scope.instant)
-            statement = recall_query(scope.shape, lexical="lexical" in signals, semantic="semantic" in signals)
-            rows = transaction.execute(statement, _params(question, scope, policy, vector))
-    matches = _fused(rows, policy, question.limit)
-    answer = Answer(matches, _searched(rows, signals, vector, matches), head.position, scope.instant, new_id())
-    receipts.put(_receipt(answer, tenant_id, principal, question))
+        # Never before the last write: another machine's clock may be ahead, and what was acknowledged must be found.
+        now = max(clock(), head.recorded_at)
+        tiers = visible_tiers(policy, principal)
+        if as_of is None:
+            scope = scope_of(question, tenant_id, tiers, now)
+            setting = Setting(View.LIVE, head.position, scope, policy, head.position, tiers)
+        else:
+            setting = _setting_then(transaction, question, tenant_id, principal, as_of, head, tiers, now)
+        answer = answer_in(transaction, question, vector, setting)
+    receipts.put(_receipt(answer, setting, principal, question, as_of, now))
     return answer
+
+
+def _setting_then(
+    transaction: Transaction,
+    question: Question,
+    tenant_id: UUID,
+    principal: Principal,
+    as_of: AsOf,
+    head: Head,
+    own: tuple[str, ...],
+    now: datetime,
+) -> Setting:
+    moment = resolve(transaction, tenant_id, as_of, head, now)
+    policy = policy_at(transaction, tenant_id, moment.position)
+    roles = principal.roles if as_of.role is None else frozenset({as_of.role})
+    then = visible_tiers(policy, Principal(principal.type, principal.principal_id, roles=roles))
+    tiers = tuple(tier for tier in then if tier in own)
+    scope = scope_of(question, tenant_id, tiers, moment.instant)
+    return Setting(View.AS_OF, moment.position, scope, policy, head.position, own)
+
+
+def policy_at(transaction: Transaction, tenant_id: UUID, position: int) -> Policy:
+    """The policy that was in force at a position of the log."""
+    rows = transaction.execute(_POLICY_AT, {"tenant_id": tenant_id, "position": position})
+    return Policy.model_validate(rows[0]["policy"])
+
+
+def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instant: datetime) -> Scope:
+    """The scope of a question for who sees these tiers."""
+    return Scope(
+        tenant_id=tenant_id,
+        tiers=tiers,
+        statuses=question.statuses,
+        instant=instant,
+        kinds=question.kinds,
+        service=question.service,
+    )
+
+
+def answer_in(transaction: Transaction, question: Question, vector: TopicVector, setting: Setting) -> Answer:
+    """Answer a question in its setting."""
+    scope, policy = setting.scope, setting.policy
+    signals = _signals(question.mode, vector)
+    rows: list[Row] = []
+    if signals:
+        if setting.view is View.LIVE:
+            transaction.read_as(scope.tiers, scope.statuses, scope.instant)
+        shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
+        rows = transaction.execute(recall_query(scope.shape, setting.view, **shown), _params(question, setting, vector))
+    matches = _fused(rows, policy, question.limit)
+    searched = _searched(rows, signals, vector, matches)
+    return Answer(matches, searched, setting.position, scope.instant, new_id())
 
 
 def _signals(mode: Mode, vector: TopicVector) -> tuple[str, ...]:
@@ -116,23 +142,10 @@ def _signals(mode: Mode, vector: TopicVector) -> tuple[str, ...]:
     return tuple(signal for signal in wanted if signal == "lexical" or vector.vector is not None)
 
 
-def _scope(
-    question: Question, policy: Policy, principal: Principal, tenant_id: UUID, head: Head, clock: Clock
-) -> Scope:
-    return Scope(
-        tenant_id=tenant_id,
-        tiers=visible_tiers(policy, principal),
-        statuses=("published",),
-        # Never before the last write: another machine's clock may be ahead, and what was acknowledged must be found.
-        instant=max(clock(), head.recorded_at),
-        kinds=question.kinds,
-        service=question.service,
-    )
-
-
-def _params(question: Question, scope: Scope, policy: Policy, vector: TopicVector) -> dict[str, Any]:
+def _params(question: Question, setting: Setting, vector: TopicVector) -> dict[str, Any]:
+    policy = setting.policy
     return {
-        **scope.params(),
+        **setting.scope.params(),
         "terms": list(question.topic.terms),
         "floor_bp": policy.lexical_floor_bp,
         "alone_floor_bp": policy.lexical_alone_floor_bp,
@@ -140,6 +153,9 @@ def _params(question: Question, scope: Scope, policy: Policy, vector: TopicVecto
         "vector": vector.vector,
         "stamp": vector.stamp,
         "cutoff": vector.cutoff,
+        "position": setting.position,
+        "seen_at": setting.seen_at,
+        "seen_tiers": list(setting.seen_tiers),
     }
 
 
@@ -209,27 +225,20 @@ def _why_empty(counts: dict[str, Any], vector: TopicVector, *, ran: bool) -> Emp
     return "beyond_cutoff" if counts["near_misses"] else "nothing_matched"
 
 
-def _receipt(answer: Answer, tenant_id: UUID, principal: Principal, question: Question) -> Receipt:
+def _receipt(
+    answer: Answer, setting: Setting, principal: Principal, question: Question, as_of: AsOf | None, now: datetime
+) -> Receipt:
+    asked = as_of and {**as_of.as_dict(), "seen_at": setting.seen_at, "seen_tiers": list(setting.seen_tiers)}
+    who = {"roles": sorted(principal.roles), "tiers": list(setting.scope.tiers), "as_of": asked}
     return Receipt(
-        tenant_id=tenant_id,
+        tenant_id=setting.scope.tenant_id,
         receipt_id=answer.receipt_id,
         position=answer.position,
         instant=answer.instant,
         principal=principal.ref,
         topic=question.topic.text,
-        parameters={**question.parameters(), "roles": sorted(principal.roles)},
+        parameters={**question.parameters(), **who},
         searched=answer.searched.as_dict(),
-        matches=[
-            {
-                "entry_id": str(match.entry_id),
-                "revision": match.revision,
-                "position": match.position,
-                "score": match.score,
-                "lexical_rank": match.lexical.rank if match.lexical else None,
-                "semantic_rank": match.semantic.rank if match.semantic else None,
-                "distance": match.semantic.distance if match.semantic else None,
-            }
-            for match in answer.matches
-        ],
-        made_at=answer.instant,
+        matches=matches_kept(answer),
+        made_at=now,
     )

@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +23,7 @@ import sqlalchemy as sa
 import structlog
 
 from grandbo.errors import GrandboError
+from grandbo.recall.answer import Answer
 from grandbo.storage.database import Database
 from grandbo.storage.tables import receipt_keys, receipts
 from grandbo.storage.tenancy import of_tenant
@@ -59,16 +59,34 @@ class Receipt:
     made_at: datetime
 
 
+def matches_kept(answer: Answer) -> list[dict[str, Any]]:
+    """What a receipt keeps of the matches: which, where, how near, and the label; never the terms, which are topic."""
+    return [
+        {
+            "entry_id": str(match.entry_id),
+            "revision": match.revision,
+            "position": match.position,
+            "score": match.score,
+            "lexical_rank": match.lexical.rank if match.lexical else None,
+            "semantic_rank": match.semantic.rank if match.semantic else None,
+            "distance": match.semantic.distance if match.semantic else None,
+            "disputed": match.disputed,
+        }
+        for match in answer.matches
+    ]
+
+
 def topic_hmac(key: bytes, topic: str) -> bytes:
     """What a receipt keeps of its topic."""
     return hmac.digest(key, topic.encode("utf-8", "surrogatepass"), hashlib.sha256)
 
 
-class _Mark(Enum):
-    """What stands in the queue beside receipts: write now what came before; and end after that."""
+class _Mark:
+    """What stands in the queue beside receipts: write now what came before, say so, and perhaps end after that."""
 
-    FLUSH = auto()
-    END = auto()
+    def __init__(self, *, is_end: bool = False) -> None:
+        self.is_end = is_end
+        self.written = threading.Event()
 
 
 class ReceiptWriter:
@@ -93,15 +111,18 @@ class ReceiptWriter:
 
     def flush(self) -> None:
         """Wait until everything put so far is written or counted as dropped."""
-        if self._thread is not None:
-            self._queue.put(_Mark.FLUSH)
-            self._queue.join()
+        thread = self._thread
+        if thread is not None:
+            mark = _Mark()
+            self._queue.put(mark)
+            while thread.is_alive() and not mark.written.wait(1.0):
+                pass  # a thread that ended will never say so
 
     def close(self) -> None:
         """Write what is queued and end the thread."""
         thread = self._thread
         if thread is not None:
-            self._queue.put(_Mark.END)
+            self._queue.put(_Mark(is_end=True))
             thread.join()
             self._thread = None
 
@@ -112,14 +133,15 @@ class ReceiptWriter:
                 self._thread.start()
 
     def _run(self) -> None:
-        mark: _Mark | None = None
-        while mark is not _Mark.END:
-            batch, mark, taken = self._take()
+        ended = False
+        while not ended:
+            batch, mark = self._take()
             self._write(batch)
-            for _ in range(taken):
-                self._queue.task_done()
+            if mark is not None:
+                mark.written.set()
+                ended = mark.is_end
 
-    def _take(self) -> tuple[list[Receipt], _Mark | None, int]:
+    def _take(self) -> tuple[list[Receipt], _Mark | None]:
         """
         Wait for a receipt, then a moment longer for others, unless a mark says to write at once.
 
@@ -131,12 +153,12 @@ class ReceiptWriter:
         while not isinstance(item, _Mark):
             batch.append(item)
             if len(batch) == BATCH:
-                return batch, None, len(batch)
+                return batch, None
             try:
                 item = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                return batch, None, len(batch)
-        return batch, item, len(batch) + 1
+                return batch, None
+        return batch, item
 
     def _write(self, batch: Sequence[Receipt]) -> None:
         by_tenant: defaultdict[UUID, list[Receipt]] = defaultdict(list)

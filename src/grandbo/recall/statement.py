@@ -1,5 +1,5 @@
 """
-The one statement of recall: scope, two gated rankings, and the rows behind them, in one snapshot.
+The one statement of recall: scope, two gated rankings, and the rows behind them, in one snapshot, for either view.
 
 Lexical: BM25 over the postings. Rarity is counted within the scope, in thousandths, so that the sum of a score is a
 sum of integers and comes out the same in whatever order the server adds it.
@@ -14,16 +14,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.recall.scope import Shape, in_scope, visible
-from grandbo.storage.tables import Vector, embeddings, entries, terms
-from grandbo.storage.tenancy import of_tenant
+from grandbo.recall.scope import Shape, visible
+from grandbo.recall.view import View, eligible_entries, held, rows_behind, vectors_in_scope
+from grandbo.storage.tables import Vector, embeddings, terms
 
 # How far beyond the cutoff still counts as a near miss, in cosine distance.
 NEAR_MARGIN = 0.05
 
 _ROW_COLUMNS = (
     "revision",
-    "position",
     "kind",
     "title",
     "summary",
@@ -46,18 +45,18 @@ _Double: sa.Double[float] = sa.Double()
 
 
 @lru_cache(maxsize=64)
-def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[Any]:
+def recall_query(shape: Shape, view: View, *, lexical: bool, semantic: bool) -> sa.Select[Any]:
     """
-    The statement for one shape of scope and the signals that run.
+    The statement for one shape of scope, one view, and the signals that run.
 
     Gives at least one row. Each has the counts (`eligible`, `embedded`, `near_misses`, `nearest_beyond`), the topic's
     terms `rarest_first`, and, unless nothing matched, one candidate with its rank, terms and distance in either list.
     """
-    eligible = _materialized(sa.select(entries.c.entry_id).where(in_scope(entries, shape)), "eligible")
+    eligible = _materialized(eligible_entries(view, shape), "eligible")
     size = sa.select(sa.func.count().label("eligible")).select_from(eligible).cte("size")
-    semantic_list, near = _semantic_list(shape) if semantic else _no_semantic_list()
+    semantic_list, near = _semantic_list(shape, view, eligible) if semantic else _no_semantic_list()
     floor = _lexical_floor(size, semantic_list, near)
-    lexical_list, rarities = _lexical_list(eligible, size, floor) if lexical else _no_lexical_list()
+    lexical_list, rarities = _lexical_list(view, eligible, size, floor) if lexical else _no_lexical_list()
 
     both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
     # Materialized: the server takes an index for the rows behind the candidates only when their ids are plain columns,
@@ -72,12 +71,7 @@ def recall_query(shape: Shape, *, lexical: bool, semantic: bool) -> sa.Select[An
         ).select_from(both),
         "candidate",
     )
-    found = (
-        sa.select(candidate, *(entries.c[name] for name in _ROW_COLUMNS))
-        .join(entries, entries.c.entry_id == candidate.c.entry_id)
-        .where(of_tenant(entries))
-        .cte("found")
-    )
+    found = rows_behind(view, candidate, _ROW_COLUMNS).cte("found")
     once = size.join(near, sa.true()).join(rarities, sa.true())
     return sa.select(size.c.eligible, near, rarities, found).select_from(once.outerjoin(found, sa.true()))
 
@@ -97,12 +91,12 @@ def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.Colu
     )
 
 
-def _lexical_list(eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
+def _lexical_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
     asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
     posting = _materialized(
         sa.select(terms.c.term, terms.c.entry_id, terms.c.weight)
         .join(eligible, eligible.c.entry_id == terms.c.entry_id)
-        .where(visible(terms), terms.c.to_position.is_(None), terms.c.term == sa.any_(asked)),
+        .where(visible(terms), held(view, terms), terms.c.term == sa.any_(asked)),
         "posting",
     )
     rarity = _rarity(asked, posting, size)
@@ -154,15 +148,13 @@ def _materialized(query: sa.Select[Any], name: str) -> sa.CTE:
     return query.cte(name).prefix_with("MATERIALIZED", dialect="postgresql")
 
 
-def _semantic_list(shape: Shape) -> tuple[sa.CTE, sa.CTE]:
+def _semantic_list(shape: Shape, view: View, eligible: sa.CTE) -> tuple[sa.CTE, sa.CTE]:
     cutoff = sa.bindparam("cutoff", type_=_Double)
     distance = embeddings.c.vector.op("<=>", return_type=_Double)(sa.bindparam("vector", type_=Vector()))
     # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
     measured = _materialized(
         sa.select(embeddings.c.entry_id, distance.label("distance")).where(
-            in_scope(embeddings, shape),
-            embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text),
-            embeddings.c.to_position.is_(None),
+            vectors_in_scope(view, shape, eligible), embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
         ),
         "measured",
     )

@@ -34,14 +34,20 @@ from grandbo.storage.compiling import Executable, compile_statement
 from grandbo.storage.tables import SCHEMA
 from grandbo.types import utc_text
 
-Role = Literal["writer", "reader", "projector", "auditor"]
+Role = Literal["writer", "reader", "projector", "auditor", "notary"]
 Row = DictRow
 Step = tuple[Executable, Mapping[str, Any]]
 
 # A tier or a status is printed into SET LOCAL, which takes no bind parameters; the grammar leaves nothing to quote.
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
-_STATEMENT_TIMEOUT_MS: dict[Role, int] = {"reader": 2_000, "writer": 5_000, "auditor": 0, "projector": 0}
+_STATEMENT_TIMEOUT_MS: dict[Role, int] = {
+    "reader": 2_000,
+    "writer": 5_000,
+    "auditor": 0,
+    "notary": 0,
+    "projector": 0,
+}
 
 _CONSTRAINT_ERRORS: dict[str, type[GrandboError]] = {
     "org_memory_events_command_key": CommandReused,
@@ -100,7 +106,7 @@ class Transaction:
 
     def assume(self, role: Role) -> None:
         """Go on as another role of the same tenant."""
-        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # role is one of four names
+        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # role is one of five names
 
     def fix_output(self) -> None:
         """Make the text form of a row the same on every server and for every login: digests are taken of it."""
@@ -124,7 +130,7 @@ class Transaction:
         compiled = compile_statement(statement, self._schema)
         with self._conn.cursor(name="grandbo_stream") as cursor:
             cursor.itersize = size
-            cursor.execute(compiled.sql, compiled.bind(params))
+            cursor.execute(compiled.sql, compiled.bind(params), binary=True)
             yield from cursor
 
     def _send(self, statement: Executable, params: Mapping[str, Any]) -> psycopg.Cursor[Row]:

@@ -74,6 +74,16 @@ events = sa.Table(
     sa.Column("hash", sa.LargeBinary, nullable=False),
 )
 
+checkpoints = sa.Table(
+    "org_memory_checkpoints",
+    metadata,
+    _tenant(),
+    sa.Column("size", sa.BigInteger, primary_key=True),
+    sa.Column("root", sa.LargeBinary, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("made_at", _Time, nullable=False, server_default=sa.func.clock_timestamp()),
+)
+
 
 def _state() -> list[sa.Column[Any]]:
     """What an entry is at one revision."""
@@ -180,8 +190,22 @@ policies = sa.Table(
     sa.Column("changed_at", _Time, nullable=False),
 )
 
+links = sa.Table(
+    "org_memory_links",
+    metadata,
+    _tenant(),
+    sa.Column("from_entry", sa.Uuid, primary_key=True),
+    sa.Column("link_type", sa.Text, primary_key=True),
+    sa.Column("to_entry", sa.Uuid, primary_key=True),
+    sa.Column("from_position", sa.BigInteger, primary_key=True),
+    sa.Column("to_position", sa.BigInteger),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("linked_at", _Time, nullable=False),
+)
+
 # Derived from the log, rebuilt from the log, left out of backups. Parents before children.
-PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings)
+PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings, links)
 
 # -- operational: not derived from events, never rebuilt ---------------------------------------------------------------
 

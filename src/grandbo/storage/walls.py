@@ -81,6 +81,13 @@ PROJECTION_POLICIES: dict[str, tuple[Policy, ...]] = {
     ),
 }
 
+LINK_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_links": (
+        Policy("link_see", "SELECT", "grandbo_auditor"),
+        Policy("link_write", "ALL", _WRITERS),
+    ),
+}
+
 OPERATIONAL_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_principals": (Policy("principal_keep", "ALL", "grandbo_writer"),),
     "org_memory_api_keys": (Policy("api_key_keep", "ALL", "grandbo_writer"),),

@@ -1,0 +1,136 @@
+"""`/v1/events`, `/v1/audit/verify`, `/v1/audit/checkpoints`: the log listed, checked and signed."""
+
+# Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import JSONResponse, Response
+
+from grandbo.events.listing import COLUMNS
+from grandbo.http.memory_routes import caller_of
+from grandbo.http.openapi import problems
+from grandbo.library import Grandbo, TenantMemory
+
+DEFAULT_PAGE = 100
+MAX_PAGE = 1_000
+
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "integer", "minimum": 0}
+_NUMBERS = ("position", "stream_version", "schema_version")
+_OPTIONAL = ("actor", "subject_id", "correlation_id", "causation_id")
+# A name would stand in the URLs that proxies log: over HTTP an actor is asked for by reference.
+_Actor = Annotated[
+    str | None,
+    Query(
+        pattern=r"^(human|agent|hook|system):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+        description="Who did it, as `type:id`.",
+    ),
+]
+_Position = Annotated[int, Query(ge=0, lt=2**62, description="Go on behind this position: the `next` of a page.")]
+_Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+_Time = Annotated[str | None, Query(description="RFC 3339 with a zone, or a date. `since` is in the range.")]
+
+
+def audit_routes(grandbo: Grandbo) -> APIRouter:
+    """The routes of the log of one memory."""
+    routes = APIRouter(prefix="/v1")
+    Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
+
+    @routes.get(
+        "/events",
+        operation_id="list_events",
+        summary="Events, oldest first",
+        response_class=JSONResponse,
+        responses={200: _answer("A page.", _page()), **problems(401, 403, 421, 422, 503)},
+    )
+    def list_events(
+        memory: Caller,
+        actor: _Actor = None,
+        event_type: Annotated[str | None, Query(alias="type", description="What was done.")] = None,
+        entry: Annotated[UUID | None, Query(description="To which entry.")] = None,
+        since: _Time = None,
+        until: _Time = None,
+        after: _Position = 0,
+        limit: _Limit = DEFAULT_PAGE,
+        bodies: Annotated[bool, Query(description="Also what was written.")] = False,
+    ) -> Response:
+        """Who did what, to which entry, when. Positions have no gaps, so pages miss nothing."""
+        wanted = {"actor": actor, "event_type": event_type, "entry_id": entry, "since": since, "until": until}
+        found = list(memory.events(**wanted, after=after, limit=limit, bodies=bodies))
+        return JSONResponse({"events": found, "next": found[-1]["position"] if len(found) == limit else None})
+
+    @routes.get(
+        "/audit/verify",
+        operation_id="verify_log",
+        summary="Whether the log is what was written",
+        response_class=JSONResponse,
+        responses={200: _answer("Sound, or the first bad position.", _verification()), **_audit_problems()},
+    )
+    def verify_log(memory: Caller, start: Annotated[int, Query(alias="from", ge=1, lt=2**62)] = 1) -> Response:
+        """Every event from the position on, the head, and the checkpoints where the service has the notary's key."""
+        found = memory.verify(start=start)
+        return JSONResponse({"ok": found.first_bad is None, "tenants": [found.as_dict()]})
+
+    @routes.post(
+        "/audit/checkpoints",
+        operation_id="sign_checkpoint",
+        summary="Sign the log as it stands",
+        status_code=201,
+        response_class=JSONResponse,
+        responses={
+            201: _answer("A new checkpoint.", _checkpoint()),
+            200: _answer("Nothing was appended since: the last one.", _checkpoint()),
+            **_audit_problems(),
+        },
+    )
+    def sign_checkpoint(
+        memory: Caller,
+        quick: Annotated[bool, Query(description="Without the projections' digest: no replay.")] = False,
+    ) -> Response:
+        """Keep the note where nobody who runs the database can change it."""
+        signed = memory.checkpoint(projections=not quick)
+        return JSONResponse(signed.as_dict(), 201 if signed.created else 200)
+
+    return routes
+
+
+def _audit_problems() -> dict[int | str, dict[str, Any]]:
+    return problems(401, 403, 421, 422, 503)
+
+
+def _answer(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    properties = {**required, **(optional or {})}
+    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _page() -> dict[str, Any]:
+    fields = {
+        name: _NUMBER if name in _NUMBERS else _or_null(_TEXT) if name in _OPTIONAL else _TEXT for name in COLUMNS
+    }
+    bodies = {
+        "body_state": {"type": "string", "enum": ["kept", "erased", "encrypted"]},
+        "body": _or_null({"type": "object"}),
+    }
+    return _object({"events": {"type": "array", "items": _object(fields, bodies)}, "next": _or_null(_NUMBER)})
+
+
+def _verification() -> dict[str, Any]:
+    fault = _object({"position": _NUMBER, "what": _TEXT})
+    tenant = _object({"tenant_id": _TEXT, "events": _NUMBER, "head": _NUMBER, "first_bad": _or_null(fault)})
+    return _object({"ok": {"type": "boolean"}, "tenants": {"type": "array", "items": tenant}})
+
+
+def _checkpoint() -> dict[str, Any]:
+    texts = dict.fromkeys(("tenant_id", "origin", "root", "note"), _TEXT)
+    lines = {"type": "array", "items": _TEXT}
+    return _object({**texts, "size": _NUMBER, "extensions": lines, "created": {"type": "boolean"}})

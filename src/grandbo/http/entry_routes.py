@@ -1,0 +1,212 @@
+"""`/v1/entries/{id}`: an entry, its history, and the verbs of its life, each on the revision it was decided on."""
+
+# Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from grandbo.errors import NotFound
+from grandbo.http.body import read_json_body
+from grandbo.http.entry_schemas import (
+    ChangeDocument,
+    EntryDocument,
+    HistoryDocument,
+    RestorePreviewDocument,
+    RevisionDocument,
+)
+from grandbo.http.entry_verbs import VERBS, Verb, fields_of, parse_id
+from grandbo.http.errors import IfMatchInvalid, PreconditionRequired
+from grandbo.http.memory_routes import _REPLAYED, _command_id, _IdempotencyKey, caller_of
+from grandbo.http.openapi import answers, json_body, problems
+from grandbo.http.problems import MEDIA_TYPE
+from grandbo.http.schemas import ProblemDocument, schema_of
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.differences import restore_preview, revision_of
+from grandbo.memory.importing import parse_json
+from grandbo.memory.wishes import LARGEST_REVISION
+
+_PREFIX = "/v1/entries/{entry_id}"
+_REVISION_TAG = '"[1-9][0-9]{0,9}"'
+_PLAIN_REVISION = re.compile(r"[1-9][0-9]{0,9}")
+
+_MEANING = {
+    404: "There is no such entry or revision in this tenant, or it is not the caller's to see.",
+    409: "The entry's state does not allow it, or the Idempotency-Key was used before with other content.",
+    412: "The entry has moved on; the problem has both revisions, `expected` and `current`.",
+    428: "The If-Match header is missing.",
+}
+_ETAG: dict[str, Any] = {
+    "ETag": {"description": "The revision, in quotes.", "schema": {"type": "string", "pattern": f"^{_REVISION_TAG}$"}}
+}
+_IF_MATCH: dict[str, Any] = {
+    "name": "If-Match",
+    "in": "header",
+    "required": True,
+    "description": "The revision that this was decided on: the entry's ETag.",
+    "schema": {"type": "string", "pattern": f"^{_REVISION_TAG}$", "examples": ['"3"']},
+}
+_EntryId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
+_RevisionNumber = Annotated[str, Path(description="Counted from 1.", examples=["1"])]
+_IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", description="ETags that the caller has; 304 where one is current.")
+]
+
+
+def entry_routes(grandbo: Grandbo) -> APIRouter:
+    """The routes of the entries of one memory."""
+    routes = APIRouter()
+    routes.include_router(_reading_routes(grandbo))
+    routes.include_router(_change_routes(grandbo))
+    return routes
+
+
+def _reading_routes(grandbo: Grandbo) -> APIRouter:
+    routes = APIRouter(prefix=_PREFIX)
+    Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
+
+    @routes.get(
+        "",
+        operation_id="show_entry",
+        summary="An entry as it stands",
+        response_class=JSONResponse,
+        responses={
+            200: answers(EntryDocument, "The entry.") | {"headers": _ETAG},
+            304: {"description": "The caller has the current revision.", "headers": _ETAG},
+            **_problems(401, 403, 404, 421, 503),
+        },
+    )
+    def show(memory: Caller, entry_id: _EntryId, if_none_match: _IfNoneMatch = None) -> Response:
+        """Its ETag is its revision: what a change has to name in If-Match."""
+        entry = memory.show_entry(_id(entry_id))
+        tag = _tag(entry["revision"])
+        if if_none_match is not None and _is_held(tag, if_none_match):
+            return Response(status_code=304, headers={"ETag": tag})
+        return JSONResponse(entry, headers={"ETag": tag})
+
+    @routes.get(
+        "/history",
+        operation_id="show_entry_history",
+        summary="Every revision, oldest first: who, what, when, why",
+        response_class=JSONResponse,
+        responses={200: answers(HistoryDocument, "The history."), **_problems(401, 403, 404, 421, 503)},
+    )
+    def history(memory: Caller, entry_id: _EntryId) -> Response:
+        """Revisions from when the entry stood above the caller's tiers are left out."""
+        revisions = memory.history(_id(entry_id))
+        return JSONResponse({"entry_id": revisions[0]["entry_id"], "revisions": revisions})
+
+    @routes.get(
+        "/revisions/{revision}",
+        operation_id="show_entry_revision",
+        summary="An entry as it was at one revision",
+        response_class=JSONResponse,
+        responses={200: answers(RevisionDocument, "The revision."), **_problems(401, 403, 404, 421, 503)},
+    )
+    def show_revision(memory: Caller, entry_id: _EntryId, revision: _RevisionNumber) -> Response:
+        """With the event that made it, its author and its reason."""
+        if not _PLAIN_REVISION.fullmatch(revision):
+            raise NotFound
+        return JSONResponse(revision_of(memory.history(_id(entry_id)), int(revision)))
+
+    @routes.get(
+        "/restore-preview",
+        operation_id="preview_entry_restore",
+        summary="What a restore would change; nothing is written",
+        response_class=JSONResponse,
+        responses={
+            200: answers(RestorePreviewDocument, "The differences, word by word.") | {"headers": _ETAG},
+            **_problems(401, 403, 404, 409, 421, 422, 503),
+        },
+    )
+    def preview(
+        memory: Caller, entry_id: _EntryId, revision: Annotated[int, Query(ge=1, le=LARGEST_REVISION)]
+    ) -> Response:
+        """The answer's ETag, sent as If-Match, makes sure that the restore does what was previewed."""
+        found = _id(entry_id)
+        state, would = memory.preview(memory.restore_wish(found, revision, reason="preview"))
+        previewed = restore_preview(memory.history(found), state, would)
+        return JSONResponse(previewed.as_dict(), headers={"ETag": _tag(state.revision)})
+
+    return routes
+
+
+def _change_routes(grandbo: Grandbo) -> APIRouter:
+    routes = APIRouter(prefix=_PREFIX)
+    # In this order: who may not enter is told so before the body is read.
+    Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
+    Body = Annotated[bytes, Depends(read_json_body)]
+
+    def change_of(verb: Verb) -> Callable[..., Response]:
+        def change(
+            memory: Caller, body: Body, request: Request, entry_id: _EntryId, idempotency_key: _IdempotencyKey = None
+        ) -> Response:
+            options = {
+                "expected_revision": _expected_revision(request),
+                "command_id": _command_id(memory, request, idempotency_key),
+            }
+            given = fields_of(verb, parse_json(body))
+            changed = verb.act(memory, _id(entry_id), given, options)
+            acknowledged = changed.acknowledgement
+            headers = {"ETag": _tag(acknowledged.revision)}
+            if changed.replayed:
+                headers["Idempotency-Replayed"] = "true"
+            return JSONResponse({**acknowledged.as_dict(), "appended": changed.appended}, headers=headers)
+
+        return change
+
+    for verb in VERBS:
+        routes.post(
+            f"/{verb.name}",
+            operation_id=f"{verb.name}_entry",
+            summary=verb.summary,
+            description="Durable when answered. The same Idempotency-Key with the same content is the first "
+            "acknowledgement again, with `Idempotency-Replayed: true`.",
+            response_class=JSONResponse,
+            responses={
+                200: answers(ChangeDocument, "It was done, or there was nothing to change.")
+                | {"headers": _ETAG | _REPLAYED["headers"]},
+                **_problems(400, 401, 403, 404, 408, 409, 412, 413, 415, 421, 422, 428, 503),
+            },
+            openapi_extra={**json_body(verb.document, "What is wanted, and why."), "parameters": [_IF_MATCH]},
+        )(change_of(verb))
+    return routes
+
+
+def _id(value: str) -> UUID:
+    """What is no id is no entry: the same answer as for one that is not there."""
+    found = parse_id(value)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _expected_revision(request: Request) -> int:
+    stated = request.headers.getlist("if-match")
+    if not stated:
+        raise PreconditionRequired(field="If-Match")
+    if len(stated) > 1 or not re.fullmatch(_REVISION_TAG, stated[0]):
+        raise IfMatchInvalid(field="If-Match")
+    return int(stated[0].strip('"'))
+
+
+def _tag(revision: int) -> str:
+    return f'"{revision}"'
+
+
+def _is_held(tag: str, stated: str) -> bool:
+    held = {item.strip().removeprefix("W/") for item in stated.split(",")}
+    return tag in held or stated.strip() == "*"
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Declare these statuses as problems, in the words of these routes where they mean something of their own."""
+    own = [status for status in statuses if status in _MEANING]
+    content = {MEDIA_TYPE: {"schema": schema_of(ProblemDocument)}}
+    return problems(*(status for status in statuses if status not in own)) | {
+        status: {"description": _MEANING[status], "content": content} for status in own
+    }

@@ -1,0 +1,81 @@
+"""What is asked: the topic, filters that only narrow, and which statuses count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from grandbo.errors import InvalidInput
+from grandbo.recall.answer import MODES, Mode
+from grandbo.recall.topic import Topic, check_topic
+from grandbo.text import check_text
+from grandbo.types import KINDS, STATUSES
+
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 20
+DEFAULT_STATUSES = ("published",)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A checked recall: the topic, and filters that only narrow."""
+
+    topic: Topic
+    limit: int
+    kinds: tuple[str, ...]
+    service: str | None
+    mode: Mode
+    statuses: tuple[str, ...]
+
+    def parameters(self) -> dict[str, Any]:
+        """What a receipt keeps: everything but the topic."""
+        return {
+            "limit": self.limit,
+            "kinds": list(self.kinds),
+            "service": self.service,
+            "mode": self.mode,
+            "statuses": list(self.statuses),
+        }
+
+
+def check_question(
+    topic: object,
+    *,
+    limit: object = None,
+    kinds: object = None,
+    service: object = None,
+    mode: object = None,
+    statuses: object = None,
+) -> Question:
+    """
+    Check what was asked; None stands for a default everywhere.
+
+    Raises:
+        InvalidInput: with the field and what is allowed there.
+    """
+    checked = check_topic(topic)
+    if limit is None:
+        limit = DEFAULT_LIMIT
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit: it must be a whole number from 1 to {MAX_LIMIT}.", field="limit")
+    if service is not None:
+        if not isinstance(service, str) or not service.strip():
+            raise InvalidInput("service: it must be the name of a service.", field="service")
+        check_text(service, "service", limit=200, single_line=True)
+    mode = "hybrid" if mode is None else mode
+    chosen = next((known for known in MODES if known == mode), None)
+    if chosen is None:
+        raise InvalidInput(f"mode: it must be one of {', '.join(MODES)}.", field="mode")
+    chosen_statuses = _names(statuses, "status", STATUSES) or DEFAULT_STATUSES
+    return Question(checked, limit, _names(kinds, "kind", KINDS), service, chosen, chosen_statuses)
+
+
+def _names(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """One name or several, each once, in their order; nothing where nothing is given."""
+    if isinstance(given, str):
+        given = [given]
+    if given is None:
+        return ()
+    if not isinstance(given, list | tuple) or not all(name in known for name in given):
+        raise InvalidInput(f"{field}: it must be one of {', '.join(known)}.", field=field)
+    return tuple(dict.fromkeys(given))

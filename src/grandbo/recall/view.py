@@ -1,0 +1,96 @@
+"""
+The two ways to look at the memory: as it stands, and as it stood at a position.
+
+One statement serves both. What differs is here: where an entry's state is read, and which postings and vectors held.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from grandbo.recall.scope import Shape, in_scope, visible
+from grandbo.storage.tables import embeddings, entries, revisions
+from grandbo.storage.tenancy import of_tenant
+
+_Position = sa.BigInteger
+
+
+class View(Enum):
+    """Which rows a recall reads."""
+
+    LIVE = auto()
+    AS_OF = auto()
+
+
+def held_at(table: sa.FromClause, parameter: str) -> sa.ColumnElement[bool]:
+    """The rows of a temporal table that were valid at the position in this parameter."""
+    position = sa.bindparam(parameter, type_=_Position)
+    until = table.c.to_position
+    return sa.and_(table.c.from_position <= position, sa.or_(until.is_(None), until > position))
+
+
+def held(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """The rows of a temporal table that this view reads."""
+    return table.c.to_position.is_(None) if view is View.LIVE else held_at(table, "position")
+
+
+def eligible_entries(view: View, shape: Shape) -> sa.Select[Any]:
+    """Ids of the entries in scope."""
+    if view is View.LIVE:
+        return sa.select(entries.c.entry_id).where(in_scope(entries, shape))
+    # An entry that was raised above the asker's tiers since is not shown as it was before either.
+    seen = revisions.alias("seen")
+    tiers = sa.bindparam("seen_tiers", type_=pg.ARRAY(sa.Text))
+    return (
+        sa.select(revisions.c.entry_id)
+        .join(seen, seen.c.entry_id == revisions.c.entry_id)
+        .where(
+            in_scope(revisions, shape),
+            held(view, revisions),
+            of_tenant(seen),
+            held_at(seen, "seen_at"),
+            seen.c.visibility == sa.any_(tiers),
+        )
+    )
+
+
+def vectors_in_scope(view: View, shape: Shape, eligible: sa.CTE) -> sa.ColumnElement[bool]:
+    """Which vectors may be measured: a live one carries its entry's scope, an old one takes it from the revision."""
+    if view is View.LIVE:
+        return sa.and_(in_scope(embeddings, shape), held(view, embeddings))
+    in_eligible = embeddings.c.entry_id.in_(sa.select(eligible.c.entry_id))
+    return sa.and_(of_tenant(embeddings), held(view, embeddings), in_eligible)
+
+
+def rows_behind(view: View, candidate: sa.CTE, names: tuple[str, ...]) -> sa.Select[Any]:
+    """The candidates with the columns of their entries."""
+    if view is View.LIVE:
+        return (
+            sa.select(candidate, *_columns(view, entries, names), entries.c.position)
+            .join(entries, entries.c.entry_id == candidate.c.entry_id)
+            .where(of_tenant(entries))
+        )
+    return (
+        sa.select(candidate, *_columns(view, revisions, names), revisions.c.from_position.label("position"))
+        .join(revisions, revisions.c.entry_id == candidate.c.entry_id)
+        .where(of_tenant(revisions), held(view, revisions))
+    )
+
+
+def _columns(view: View, table: sa.FromClause, names: tuple[str, ...]) -> list[sa.ColumnElement[Any]]:
+    return [_other_side(view, table) if name == "disputed_with" else table.c[name] for name in names]
+
+
+def _other_side(view: View, table: sa.FromClause) -> sa.ColumnElement[Any]:
+    """The other side of a dispute, where the asker sees its tier: that it is there is not for others to know."""
+    other = revisions.alias("other")
+    is_seen = sa.exists(
+        sa.select(sa.literal_column("1")).where(
+            visible(other), held(view, other), other.c.entry_id == table.c.disputed_with
+        )
+    )
+    return sa.case((is_seen, table.c.disputed_with), else_=None).label("disputed_with")

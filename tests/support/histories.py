@@ -1,0 +1,125 @@
+"""Random histories for tests of the past: all that can happen to entries, and what was answered meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from grandbo.errors import Conflict, InvalidInput, NotFound
+from grandbo.library import TenantMemory
+from grandbo.recall.answer import Answer
+from tests.support.factories import make_finding
+
+# fmt: off
+_WORDS = (
+    "broker", "lease", "consumer", "partition", "leader", "renewal", "certificate", "disk", "memory", "queue",
+    "timeout", "retry", "ingress", "node", "pod", "zookeeper", "quorum", "failover", "replica", "checkpoint",
+    "backlog", "throttle", "deadlock", "schema", "rollout", "canary", "probe", "token",
+)
+# fmt: on
+_TIERS = ("team", "operations", "tech", "admin")
+_KINDS = ("finding", "runbook", "decision", "ruled_out")
+_SERVICES = ("checkout", "search", "billing")
+_STATUSES = (None, None, None, ["archived"], ["published", "superseded", "quarantined"])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A recall that was answered live: by which role, what, and what it was told."""
+
+    role: str
+    question: dict[str, Any]
+    answer: Answer
+
+
+def told(answer: Answer) -> dict[str, Any]:
+    """All of an answer but its receipt."""
+    document = answer.as_dict()
+    del document["receipt_id"]
+    return document
+
+
+class History:
+    """Grows one tenant's log at random, and asks it at random moments."""
+
+    def __init__(self, memory: TenantMemory, callers: dict[str, TenantMemory], seed: int) -> None:
+        self._memory = memory
+        self._callers = callers
+        self._random = random.Random(seed)
+        self._ids: list[UUID] = []
+        self.asked: list[Asked] = []
+
+    def grow(self, steps: int, recalls: int) -> None:
+        """Take steps, and spread the recalls over them."""
+        for step in range(steps):
+            self._step()
+            for _ in range(recalls * (step + 1) // steps - recalls * step // steps):
+                self._ask()
+
+    def _sentence(self, words: int) -> str:
+        return " ".join(self._random.sample(_WORDS, words))
+
+    def _step(self) -> None:
+        if len(self._ids) < 8 or self._random.random() < 0.25:
+            self._record()
+            return
+        if self._random.random() < 0.12:
+            self._memory.embed()
+            return
+        verb = self._random.choice(self._verbs())
+        # A state refuses the verbs that do not fit it: then nothing happens, and the history goes on.
+        with contextlib.suppress(Conflict, InvalidInput, NotFound):
+            verb(self._random.choice(self._ids))
+
+    def _record(self) -> None:
+        finding = make_finding(
+            title=self._sentence(5),
+            summary=self._sentence(4),
+            body=self._sentence(8),
+            kind=self._random.choice(_KINDS),
+            service=self._random.choice(_SERVICES),
+            visibility=self._random.choice(_TIERS),
+            valid_from=self._random.choice((..., ..., "2020-01-01", "2099-01-01")),
+            expires_at="2100-01-01",
+        )
+        self._ids.append(self._memory.record_finding(finding).acknowledgement.entry_id)
+        if self._random.random() < 0.2:
+            again = {**finding, "incident": {"source": "pager", "id": f"AGAIN-{len(self._ids)}"}}
+            self._memory.record_finding(again)
+
+    def _verbs(self) -> list[Callable[[UUID], object]]:
+        memory, pick = self._memory, self._random.choice
+        return [
+            lambda one: memory.correct(one, {"title": self._sentence(5)}, reason="r"),
+            lambda one: memory.correct(one, {"confidence_bp": self._random.randrange(10_000)}, reason="r"),
+            lambda one: memory.correct(one, {"service": pick(_SERVICES), "body": self._sentence(6)}, reason="r"),
+            lambda one: memory.restore(one, self._random.randint(1, 3), reason="r"),
+            lambda one: memory.archive(one, reason="r"),
+            lambda one: memory.unarchive(one, reason="r"),
+            lambda one: memory.dispute(one, reason="r", other=pick([None, *self._ids])),
+            lambda one: memory.resolve(one, reason="r"),
+            lambda one: memory.supersede(one, pick(self._ids), reason="r"),
+            lambda one: memory.verify_entry(one, reason="r"),
+            lambda one: memory.expire(one, pick(("2026-02-01", "2100-01-01")), reason="r"),
+            lambda one: memory.reclassify(one, reason="r", visibility=pick(_TIERS)),
+            lambda one: memory.reclassify(one, reason="r", kind=pick(_KINDS)),
+            lambda one: memory.quarantine(one, reason="r"),
+            lambda one: memory.release(one, reason="r"),
+        ]
+
+    def _ask(self) -> None:
+        pick = self._random.choice
+        role = pick(sorted(self._callers))
+        question: dict[str, Any] = {
+            "topic": self._sentence(self._random.randint(2, 5)),
+            "limit": pick((None, 3, 20)),
+            "kinds": pick((None, None, ["finding", "runbook"])),
+            "service": pick((None, None, "checkout")),
+            "mode": pick((None, None, "words", "meaning")),
+            "statuses": pick(_STATUSES),
+        }
+        self.asked.append(Asked(role, question, self._callers[role].query_topic(**question)))
