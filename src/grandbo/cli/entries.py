@@ -11,7 +11,7 @@ import typer
 from grandbo.cli.call import Call, command
 from grandbo.cli.entry_text import change_lines, difference_lines, entry_lines, preview_lines
 from grandbo.cli.output import print_json, print_table, say
-from grandbo.cli.writing import _opened
+from grandbo.cli.writing import opened_input
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.types import LINK_TYPES
 
@@ -341,7 +341,7 @@ def _id(given: str) -> UUID:
 def _changes_in(file: str) -> dict[str, Any]:
     from grandbo.memory.importing import LINE_LIMIT_BYTES, parse_json
 
-    with _opened(file) as source:
+    with opened_input(file) as source:
         raw = source.read(LINE_LIMIT_BYTES + 1)
     if len(raw) > LINE_LIMIT_BYTES:
         raise InvalidInput(f"The input has more than {LINE_LIMIT_BYTES} bytes; a correction has at most that many.")

@@ -38,7 +38,7 @@ def record(call: Call, file: _File) -> None:
     """
     from grandbo.memory.importing import LINE_LIMIT_BYTES, parse_json
 
-    with _opened(file) as source:
+    with opened_input(file) as source:
         raw = source.read(LINE_LIMIT_BYTES + 1)
     if len(raw) > LINE_LIMIT_BYTES:
         raise InvalidInput(f"The input has more than {LINE_LIMIT_BYTES} bytes; a finding has at most that many.")
@@ -67,7 +67,7 @@ def import_(
     """
     from grandbo.memory.importing import ImportReport, read_lines
 
-    with call.memory() as memory, _opened(file) as source:
+    with call.memory() as memory, opened_input(file) as source:
         total = None if file == "-" else _count_lines(file)
         with progress("Importing", total, shown=not call.json) as update:
 
@@ -137,7 +137,7 @@ def _print_counts(call: Call, counts: object) -> None:
 
 
 @contextlib.contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
+def opened_input(file: str) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input; a file that cannot be read is a mistake in the call."""
     if file == "-":
         yield sys.stdin.buffer
@@ -151,5 +151,5 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
 
 
 def _count_lines(file: str) -> int:
-    with _opened(file) as source:
+    with opened_input(file) as source:
         return sum(1 for line in source if line.strip())

@@ -21,7 +21,8 @@ from grandbo.http.entry_schemas import (
 )
 from grandbo.http.entry_verbs import VERBS, Verb, fields_of, parse_id
 from grandbo.http.errors import IfMatchInvalid, PreconditionRequired
-from grandbo.http.memory_routes import _REPLAYED, _command_id, _IdempotencyKey, caller_of
+from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
+from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
 from grandbo.http.problems import MEDIA_TYPE
 from grandbo.http.schemas import ProblemDocument, schema_of
@@ -143,11 +144,11 @@ def _change_routes(grandbo: Grandbo) -> APIRouter:
 
     def change_of(verb: Verb) -> Callable[..., Response]:
         def change(
-            memory: Caller, body: Body, request: Request, entry_id: _EntryId, idempotency_key: _IdempotencyKey = None
+            memory: Caller, body: Body, request: Request, entry_id: _EntryId, idempotency_key: IdempotencyKey = None
         ) -> Response:
             options = {
                 "expected_revision": _expected_revision(request),
-                "command_id": _command_id(memory, request, idempotency_key),
+                "command_id": command_id_of(memory, request, idempotency_key),
             }
             given = fields_of(verb, parse_json(body))
             changed = verb.act(memory, _id(entry_id), given, options)
@@ -169,7 +170,7 @@ def _change_routes(grandbo: Grandbo) -> APIRouter:
             response_class=JSONResponse,
             responses={
                 200: answers(ChangeDocument, "It was done, or there was nothing to change.")
-                | {"headers": _ETAG | _REPLAYED["headers"]},
+                | {"headers": _ETAG | REPLAYED["headers"]},
                 **_problems(400, 401, 403, 404, 408, 409, 412, 413, 415, 421, 422, 428, 503),
             },
             openapi_extra={**json_body(verb.document, "What is wanted, and why."), "parameters": [_IF_MATCH]},

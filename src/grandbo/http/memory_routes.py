@@ -2,18 +2,17 @@
 
 # Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
 
-import re
-import uuid
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Depends, Header, Request, Security
+from fastapi import APIRouter, Depends, Request, Security
 from fastapi.responses import JSONResponse, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from grandbo.errors import GrandboError, InvalidInput
 from grandbo.http.body import read_json_body
-from grandbo.http.errors import IdempotencyKeyInvalid, IdempotencyKeyMissing
+from grandbo.http.errors import IdempotencyKeyMissing
+from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import answers, either, json_body, problems
 from grandbo.http.schemas import (
@@ -29,31 +28,13 @@ from grandbo.memory.importing import parse_json
 from grandbo.memory.record import Recorded
 from grandbo.recall.answer import Answer
 from grandbo.recall.difference import Difference
-from grandbo.types import derived_id
 
-_PRINTABLE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?")
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
 _RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode", "statuses", *_AS_OF_FIELDS, "diff")
 
 T = TypeVar("T")
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="bearer", description="An API key made with `grandbo key create`.")
-
-_IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        description="A UUID, or 1 to 200 printable ASCII characters; needed where the finding names no incident.",
-    ),
-]
-_REPLAYED: dict[str, Any] = {
-    "headers": {
-        "Idempotency-Replayed": {
-            "description": "`true` where this command had been carried out before.",
-            "schema": {"type": "string", "const": "true"},
-        }
-    }
-}
 
 
 def caller_of(grandbo: Grandbo) -> Callable[..., TenantMemory]:
@@ -86,13 +67,13 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         response_class=JSONResponse,
         responses={
             201: answers(AcknowledgementDocument, "It was appended: a new entry, or support for one."),
-            200: answers(AcknowledgementDocument, "It was known already; nothing was appended.") | _REPLAYED,
+            200: answers(AcknowledgementDocument, "It was known already; nothing was appended.") | REPLAYED,
             **problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
         },
         openapi_extra=json_body(FindingDocument, "The finding; at most 256 KiB."),
     )
     def record_finding(
-        memory: Caller, body: Body, request: Request, idempotency_key: _IdempotencyKey = None
+        memory: Caller, body: Body, request: Request, idempotency_key: IdempotencyKey = None
     ) -> Response:
         """
         Durable when answered. The same finding of the same incident, or the same Idempotency-Key with the same content,
@@ -101,7 +82,7 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
 
         def record() -> Recorded:
             finding = parse_finding(parse_json(body))
-            command_id = _command_id(memory, request, idempotency_key)
+            command_id = command_id_of(memory, request, idempotency_key)
             if command_id is None and finding.incident is None:
                 raise IdempotencyKeyMissing
             return memory.record_finding(finding, command_id=command_id)
@@ -160,23 +141,6 @@ def _ask(memory: TenantMemory, document: object) -> Answer | Difference:
         statuses=given.get("statuses"),
         **{name: given.get(name) for name in _AS_OF_FIELDS},
     )
-
-
-def _command_id(memory: TenantMemory, request: Request, given: str | None) -> uuid.UUID | None:
-    if given is None:
-        return None
-    # A structured field puts its string in quotes; with or without them it is the same key.
-    key = given[1:-1] if len(given) > 2 and given[0] == given[-1] == '"' else given
-    if len(request.headers.getlist("idempotency-key")) > 1 or not _PRINTABLE.fullmatch(key):
-        raise IdempotencyKeyInvalid(field="Idempotency-Key")
-    try:
-        parsed = uuid.UUID(key)
-    except ValueError:
-        parsed = None
-    # Version 5 is what Grandbo derives for its own commands; a caller's must not be able to take the place of one.
-    if parsed is not None and str(parsed) == key.lower() and parsed.version != 5:
-        return parsed
-    return derived_id("idempotency_key", str(memory.tenant_id), key)
 
 
 def _finding_outcome(recorded: Recorded) -> str:
