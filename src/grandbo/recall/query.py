@@ -29,6 +29,9 @@ from grandbo.types import Clock, Principal, new_id, utc_now
 
 _POLICY_AT = sa.select(policies.c.policy).where(of_tenant(policies), held_at(policies, "position"))
 
+# The past is read without an index over its vectors, and must end all the same; live recall has the reader's limit.
+AS_OF_TIMEOUT_MS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -130,6 +133,8 @@ def answer_in(transaction: Transaction, question: Question, vector: TopicVector,
     if signals:
         if setting.view is View.LIVE:
             transaction.read_as(scope.tiers, scope.statuses, scope.instant)
+        else:
+            transaction.limit(AS_OF_TIMEOUT_MS)
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
         rows = transaction.execute(recall_query(scope.shape, setting.view, **shown), _params(question, setting, vector))
     matches = _fused(rows, policy, question.limit)

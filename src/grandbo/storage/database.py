@@ -108,6 +108,10 @@ class Transaction:
         """Go on as another role of the same tenant."""
         self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # role is one of five names
 
+    def limit(self, milliseconds: int) -> None:
+        """Let no statement of the rest of this transaction take longer."""
+        self._conn.execute(f"SET LOCAL statement_timeout = {int(milliseconds)}")
+
     def fix_output(self) -> None:
         """Make the text form of a row the same on every server and for every login: digests are taken of it."""
         self._conn.execute(
