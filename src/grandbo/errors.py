@@ -52,6 +52,12 @@ class EvidenceMissing(InvalidInput):
     code = "evidence_missing"
 
 
+class OriginMissing(InvalidInput):
+    """Give evidence, or an origin that names the conversation or the person it comes from."""
+
+    code = "origin_missing"
+
+
 class TopicTooShort(InvalidInput):
     """The topic says too little; write a sentence: the symptom, the suspected mechanism, the component."""
 
@@ -134,6 +140,26 @@ class RevisionStale(Conflict):
     http_status = 412
 
 
+class PolicyStale(Conflict):
+    """The policy has changed since; read it again and decide anew."""
+
+    code = "policy_stale"
+    http_status = 412
+
+
+class CandidateStale(Conflict):
+    """The candidate was amended since the version this was decided on; look at it again."""
+
+    code = "candidate_stale"
+    http_status = 412
+
+
+class CandidateDecided(Conflict):
+    """Somebody decided on the candidate first."""
+
+    code = "candidate_decided"
+
+
 class IllegalTransition(Conflict):
     """The entry's state does not allow this; the message says what it allows."""
 
@@ -170,6 +196,14 @@ class DatabaseNewer(ConfigurationError):
 
 
 # -- what is down ------------------------------------------------------------------------------------------------------
+
+
+class QuotaExceeded(GrandboError):
+    """There is too much of this already; make room first."""
+
+    code = "quota_exceeded"
+    http_status = 429
+    exit_code = 6
 
 
 class Unavailable(GrandboError):

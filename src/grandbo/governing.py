@@ -10,7 +10,7 @@ from grandbo.memory.govern import Changed, Wish, carry_out, preview
 from grandbo.memory.lifecycle import EntryState
 
 if TYPE_CHECKING:
-    from grandbo.events.models import EventBody
+    from grandbo.events.models import EventBody, Policy
     from grandbo.memory.tenants import Tenant
     from grandbo.storage.database import Database
     from grandbo.types import Clock, Principal
@@ -29,13 +29,17 @@ class Governing:
     def _clock(self) -> Clock:
         raise TypeError("a TenantMemory has a clock")
 
+    def _policy_now(self) -> Policy:
+        """The policy in force, however long this memory has been open."""
+        raise TypeError("a TenantMemory knows its policy")
+
     def _changed(self) -> None:
         """Called after something was appended."""
 
     def govern(self, wish: Wish) -> Changed:
         """Carry a wish out."""
         changed = carry_out(
-            self._database, self.tenant.tenant_id, self.principal, self.tenant.policy, wish, clock=self._clock()
+            self._database, self.tenant.tenant_id, self.principal, self._policy_now(), wish, clock=self._clock()
         )
         self._changed()
         return changed
@@ -43,7 +47,7 @@ class Governing:
     def preview(self, wish: Wish) -> tuple[EntryState, EventBody | None]:
         """What a wish would do to the entry as it stands; None where it would change nothing."""
         return preview(
-            self._database, self.tenant.tenant_id, self.principal, self.tenant.policy, wish, clock=self._clock()
+            self._database, self.tenant.tenant_id, self.principal, self._policy_now(), wish, clock=self._clock()
         )
 
     def correct(self, entry_id: UUID, changes: dict[str, Any], *, reason: str, **options: Any) -> Changed:
@@ -56,7 +60,7 @@ class Governing:
 
     def restore_wish(self, entry_id: UUID, revision: int, *, reason: str, **options: Any) -> Wish:
         """The wish behind `restore`, for `preview`."""
-        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        who = (self.tenant.tenant_id, self.principal, self._policy_now())
         return wishes.restore(*who, entry_id, revision, reason, **options)
 
     def archive(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
@@ -69,7 +73,7 @@ class Governing:
 
     def dispute(self, entry_id: UUID, *, reason: str, other: UUID | None = None, **options: Any) -> Changed:
         """Mark it disputed; it is still recalled, labelled, with the other side's id."""
-        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        who = (self.tenant.tenant_id, self.principal, self._policy_now())
         return self.govern(wishes.dispute(*who, entry_id, other, reason, **options))
 
     def resolve(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
@@ -78,23 +82,44 @@ class Governing:
 
     def supersede(self, entry_id: UUID, by: UUID, *, reason: str, **options: Any) -> Changed:
         """Let another entry take its place."""
-        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        who = (self.tenant.tenant_id, self.principal, self._policy_now())
         return self.govern(wishes.supersede(*who, entry_id, by, reason, **options))
 
     def verify_entry(self, entry_id: UUID, *, reason: str, days: int | None = None, **options: Any) -> Changed:
         """Say that someone checked it; sets the next review."""
-        return self.govern(wishes.verify(entry_id, days, reason, self.tenant.policy, **options))
+        return self.govern(wishes.verify(entry_id, days, reason, self._policy_now(), **options))
 
     def expire(self, entry_id: UUID, at: str, *, reason: str, **options: Any) -> Changed:
         """Set until when it is valid."""
         return self.govern(wishes.expire(entry_id, at, reason, **options))
 
     def reclassify(
-        self, entry_id: UUID, *, reason: str, kind: str | None = None, visibility: str | None = None, **options: Any
+        self,
+        entry_id: UUID,
+        *,
+        reason: str,
+        kind: str | None = None,
+        visibility: str | None = None,
+        namespace: str | None = None,
+        owner: str | None = None,
+        applicability: list[str] | None = None,
+        **options: Any,
     ) -> Changed:
-        """Give it another kind or another tier."""
-        who = (self.principal, self.tenant.policy)
-        return self.govern(wishes.reclassify(*who, entry_id, kind, visibility, reason, **options))
+        """
+        Make it count as something else; what is None stays as it is.
+
+        Args:
+            owner: who keeps it; empty for nobody.
+            applicability: all that it applies to, such as `worker >=4,<7`; empty for everything.
+        """
+        changes = {
+            "kind": kind,
+            "visibility": visibility,
+            "namespace": namespace,
+            "owner": owner,
+            "applicability": applicability,
+        }
+        return self.govern(wishes.reclassify(self.principal, self._policy_now(), entry_id, changes, reason, **options))
 
     def quarantine(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
         """Take it out of every answer until someone has looked at it."""
@@ -106,7 +131,7 @@ class Governing:
 
     def link(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:
         """Link it to another entry: `caused_by`, `duplicates`, `contradicts`, `supersedes`, … ."""
-        who = (self.tenant.tenant_id, self.principal, self.tenant.policy)
+        who = (self.tenant.tenant_id, self.principal, self._policy_now())
         return self.govern(wishes.link(*who, entry_id, link_type, to, reason, **options))
 
     def unlink(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,14 +19,16 @@ import structlog
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.errors import ConfigurationError, LogDamaged
 from grandbo.events import checkpoints, export, listing, notes
+from grandbo.events.models import Policy
 from grandbo.events.verify import Verification, head_position, verify_tenant
 from grandbo.governing import Governing
 from grandbo.logs import quiet_unless_configured
-from grandbo.memory import importing, principals, reading, record, tenants
+from grandbo.memory import importing, policies, principals, reading, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import require
 from grandbo.memory.tenants import Tenant
 from grandbo.projections import rebuild as replay
+from grandbo.proposing import Proposing
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
 from grandbo.remembering import Remembering
@@ -161,7 +164,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Remembering):
+class TenantMemory(Governing, Remembering, Proposing):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
@@ -178,6 +181,10 @@ class TenantMemory(Governing, Remembering):
 
     def _clock(self) -> Clock:
         return self._grandbo.clock
+
+    def _policy_now(self) -> Policy:
+        self.tenant = tenants.find_tenant(self._database, str(self.tenant_id))
+        return self.tenant.policy
 
     def _changed(self) -> None:
         self._grandbo.wake_worker()
@@ -249,11 +256,11 @@ class TenantMemory(Governing, Remembering):
 
     def show_entry(self, entry_id: UUID) -> dict[str, Any]:
         """One entry as it stands, as plain values; raises `NotFound`."""
-        return reading.show_entry(self._database, self.tenant_id, self.principal, self.tenant.policy, entry_id)
+        return reading.show_entry(self._database, self.tenant_id, self.principal, self._policy_now(), entry_id)
 
     def history(self, entry_id: UUID) -> list[dict[str, Any]]:
         """Every revision of an entry with its event, author and reason, oldest first; raises `NotFound`."""
-        return reading.entry_history(self._database, self.tenant_id, self.principal, self.tenant.policy, entry_id)
+        return reading.entry_history(self._database, self.tenant_id, self.principal, self._policy_now(), entry_id)
 
     # -- embedding -----------------------------------------------------------------------------------------------------
 
@@ -349,6 +356,24 @@ class TenantMemory(Governing, Remembering):
         """Replay the log beside the projections and compare; change nothing."""
         require(self.principal, "audit")
         return replay.check(self._database, self.tenant_id, progress=progress)
+
+    # -- policy --------------------------------------------------------------------------------------------------------
+
+    def policy(self) -> policies.PolicyInForce:
+        """The tenant's policy in force."""
+        return policies.show_policy(self._database, self.tenant_id, self.principal)
+
+    def change_policy(self, changes: dict[str, Any], *, reason: str, **options: Any) -> policies.PolicyInForce:
+        """
+        Replace the named fields of the policy and keep all else; `expected_position` and `command_id` as options.
+
+        From here on this memory works under the new policy; others that are open take it at their next opening.
+        """
+        changed = policies.change_policy(
+            self._database, self.tenant_id, self.principal, changes, reason, clock=self._grandbo.clock, **options
+        )
+        self.tenant = replace(self.tenant, policy=changed.policy)
+        return changed
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
 from grandbo.errors import InvalidInput
@@ -24,6 +24,35 @@ if TYPE_CHECKING:
     from grandbo.types import Clock, Principal
 
 
+class Asked(TypedDict, total=False):
+    """
+    What a recall may say besides its topic.
+
+    The first six narrow: `limit` 1 to 20, `kinds`, `service`, `namespace`, `statuses` (others than `published`, by
+    name), and `context`, the versions of the systems that the asker runs, which leaves out what does not apply to them.
+    `mode` is `hybrid`, `words` or `meaning`. `as_of_position` or `as_of`: what would have been answered then;
+    `valid_at`: judge validity at this instant instead; `as_role`: as someone with this role, never more than the caller
+    sees now.
+    """
+
+    limit: int | None
+    kinds: list[str] | None
+    service: str | None
+    namespace: str | None
+    statuses: list[str] | None
+    context: dict[str, str] | None
+    mode: str | None
+    as_of_position: int | None
+    as_of: datetime | str | None
+    valid_at: datetime | str | None
+    as_role: str | None
+
+
+def _checked(topic: str, asked: Asked) -> tuple[Question, AsOf | None]:
+    moment = {name: asked.get(name) for name in ("as_of_position", "as_of", "valid_at", "as_role")}
+    return check_question(topic, **{n: v for n, v in asked.items() if n not in moment}), check_as_of(**moment)
+
+
 class Remembering:
     """Recall, the difference to today, receipts. `TenantMemory` is one of these."""
 
@@ -36,55 +65,22 @@ class Remembering:
     def _clock(self) -> Clock:
         raise TypeError("a TenantMemory has a clock")
 
-    def query_topic(
-        self,
-        topic: str,
-        *,
-        limit: int | None = None,
-        kinds: list[str] | None = None,
-        service: str | None = None,
-        mode: str | None = None,
-        statuses: list[str] | None = None,
-        as_of_position: int | None = None,
-        as_of: datetime | str | None = None,
-        valid_at: datetime | str | None = None,
-        as_role: str | None = None,
-    ) -> Answer:
+    def query_topic(self, topic: str, **asked: Unpack[Asked]) -> Answer:
         """
         Evidence on a topic: relevant, permitted, in date and cited, or an honest reason why there is none.
 
-        Args:
-            statuses: other statuses than `published`, by name.
-            as_of_position, as_of: what would have been answered at this position, or at this time; needs the act audit,
-                as do the next two.
-            valid_at: judge validity at this instant instead.
-            as_role: as someone with this role; never more than the caller sees now.
+        Every argument of `Asked` may be left out or None. Those that name a moment or a role need the act audit.
         """
-        question = check_question(topic, limit=limit, kinds=kinds, service=service, mode=mode, statuses=statuses)
-        asked = check_as_of(as_of_position=as_of_position, as_of=as_of, valid_at=valid_at, as_role=as_role)
-        return self._answer(question, asked)
+        question, moment = _checked(topic, asked)
+        return self._answer(question, moment)
 
-    def query_topic_diff(
-        self,
-        topic: str,
-        *,
-        limit: int | None = None,
-        kinds: list[str] | None = None,
-        service: str | None = None,
-        mode: str | None = None,
-        statuses: list[str] | None = None,
-        as_of_position: int | None = None,
-        as_of: datetime | str | None = None,
-        valid_at: datetime | str | None = None,
-        as_role: str | None = None,
-    ) -> Difference:
+    def query_topic_diff(self, topic: str, **asked: Unpack[Asked]) -> Difference:
         """The answer as of a moment, today's to the same role, and what lies between them, by which event."""
-        question = check_question(topic, limit=limit, kinds=kinds, service=service, mode=mode, statuses=statuses)
-        asked = check_as_of(as_of_position=as_of_position, as_of=as_of, valid_at=valid_at, as_role=as_role)
-        if asked is None or not asked.names_a_moment:
+        question, moment = _checked(topic, asked)
+        if moment is None or not moment.names_a_moment:
             raise InvalidInput("diff: say since when, with as_of_position or as_of.", field="diff")
-        then = self._answer(question, asked)
-        today = self._answer(question, AsOf(role=asked.role))
+        then = self._answer(question, moment)
+        today = self._answer(question, AsOf(role=moment.role))
         return difference(self._database, self.tenant.tenant_id, then, today)
 
     def _answer(self, question: Question, asked: AsOf | None) -> Answer:

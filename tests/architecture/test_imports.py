@@ -13,12 +13,12 @@ LONGEST_MODULE = 400
 
 # What stands higher may import what stands lower. Of one row, the later may import the earlier.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "types", "text", "fusion", "settings", "logs", "sample", "embedding"),
+    ("errors", "types", "text", "fusion", "applicability", "settings", "logs", "sample", "embedding"),
     ("storage",),
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("governing", "remembering"),
+    ("governing", "remembering", "proposing"),
     ("library",),
     ("hooks", "mcp", "web", "http", "cli"),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from grandbo.http.schemas import AnswerDocument
+from grandbo.http.recall_schemas import AnswerDocument
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token, post_raw

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -24,6 +25,7 @@ from tests.support import gate
 from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
+from tests.support.released import REVISIONS, restore_released
 
 PROCESSES = 4
 REPOSITORY = Path(__file__).parents[2]
@@ -94,6 +96,34 @@ class TestMigrate:
 
                 assert (2, None) == (memory.verify().events, memory.verify().first_bad)
                 assert memory.check_rebuild().ok
+
+
+class TestReleased:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_what_an_earlier_release_stored_is_served(self, server: TestServer, revision: str) -> None:
+        """Its log verifies, its projections are what today's projectors give, and it is recalled and written to."""
+        with server.empty() as database:
+            restore_released(database, revision)
+            assert (revision, head_revision()) == _migrate(database)
+
+            with psycopg.connect(database.admin) as conn:
+                assert [] == gate.blockers(conn)
+            with _open(database) as grandbo:
+                memory = grandbo.tenant("released")
+                versions = [(event["event_type"], event["schema_version"]) for event in memory.events()]
+                assert None is memory.verify().first_bad
+                assert memory.check_rebuild().ok
+                found = memory.query_topic("checkout queue stalled after the lease renewal failed").matches
+                changed = memory.reclassify(
+                    found[0].entry_id, applicability=["broker <3"], owner="platform", reason="it was fixed in 3"
+                )
+                memory.record_finding(make_finding(applicability=["broker >=3"], namespace="payments"))
+                assert changed.appended
+                assert memory.check_rebuild().ok
+                for receipt in memory.receipts():
+                    assert memory.receipt(UUID(receipt["receipt_id"]))["matches"]
+
+        assert {("tenant_created", 1), ("entry_recorded", 1), ("entry_reclassified", 1)} <= set(versions)
 
 
 class TestRevisions:

@@ -118,23 +118,12 @@ class TestEmptyAnswers:
             memory.embed()
             near = memory.query_topic("alpha beta", mode="meaning").matches[0].semantic
             assert near is not None
-            vector = opened.meaning.of("alpha beta")
-            tight = type(vector)(vector.vector, vector.stamp, near.distance - 0.01)
-            from grandbo.recall.query import query_topic
-            from grandbo.recall.question import check_question
+            stamp = memory.query_topic("alpha beta").searched.stamp
+            # The same space, with a cutoff a hair before the entry.
+            cutoff = {"stamp": stamp, "cutoff_bp": int(near.distance * 10_000) - 100}
+            memory.change_policy({"stamps": [cutoff]}, reason="nearer")
 
-            class Tight:
-                def of(self, topic: str) -> Any:
-                    return tight
-
-            answer = query_topic(
-                opened.database,
-                Tight(),  # type: ignore[arg-type]  # the same space with a cutoff a hair before the entry
-                opened.receipts,
-                memory.tenant_id,
-                memory.principal,
-                check_question("alpha beta", mode="meaning"),
-            )
+            answer = memory.query_topic("alpha beta", mode="meaning")
 
         assert "beyond_cutoff" == answer.searched.empty_reason
         assert (1, near.distance) == (answer.searched.near_misses, answer.searched.nearest_beyond)

@@ -20,7 +20,7 @@ from grandbo.errors import (
     TopicMismatch,
     Unavailable,
 )
-from grandbo.http import schemas
+from grandbo.http import recall_schemas as schemas
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.cli import Cli
 from tests.support.factories import make_finding

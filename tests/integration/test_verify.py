@@ -334,7 +334,7 @@ class TestTwoImplementations:
         with grandbo.database.pool.connection() as conn, acting_as(conn, "grandbo_auditor", memory.tenant_id):  # type: ignore[arg-type]
             rows = stored_rows(conn, memory.tenant_id)  # type: ignore[arg-type]
 
-        assert 3 == len(rows)
+        assert 4 == len(rows)
         assert (None, None) == (_product(memory.tenant_id, rows), _second(memory.tenant_id, rows))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ class HashedWords:
     stamp = WORDS_STAMP
     max_texts = 64
 
-    def __init__(self) -> None:
+    def __init__(self, stamp: Stamp = WORDS_STAMP) -> None:
+        self.stamp = stamp
         self.calls = 0
 
     def embed(self, texts: Sequence[str], kind: Kind) -> npt.NDArray[np.float32]:
@@ -52,9 +54,9 @@ class Switchable(HashedWords):
         return super().embed(texts, kind)
 
 
-def words_embedder() -> Embedder:
-    """An embedder over hashed words."""
-    return Embedder(HashedWords())
+def words_embedder(revision: str = WORDS_STAMP.revision) -> Embedder:
+    """An embedder over hashed words; with another revision it is, by name, another space."""
+    return Embedder(HashedWords(replace(WORDS_STAMP, revision=revision)))
 
 
 def _bag(text: str) -> npt.NDArray[np.float32]:

@@ -11,7 +11,7 @@ import typer
 from grandbo.cli.call import Call, command
 from grandbo.cli.entry_text import change_lines, difference_lines, entry_lines, preview_lines
 from grandbo.cli.output import print_json, print_table, say
-from grandbo.cli.writing import opened_input
+from grandbo.cli.writing import read_document
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.types import LINK_TYPES
 
@@ -113,7 +113,7 @@ def correct(
     if file is not None:
         if changes:
             raise InvalidInput("--from takes the place of the options that name a field; give either.", field="from")
-        changes = _changes_in(file)
+        changes = read_document(file)
     _change(
         call,
         entry_id,
@@ -271,22 +271,36 @@ def expire(
     )
 
 
-@command(entry, "reclassify")
+@command(entry, "reclassify", example='grandbo entry reclassify ID --applies-to "worker >=4,<7" --reason "fixed in 7"')
 def reclassify(
     call: Call,
     entry_id: _Id,
     reason: _Reason,
     kind: Annotated[str | None, typer.Option("--kind", metavar="K")] = None,
     visibility: Annotated[str | None, typer.Option("--visibility", metavar="TIER")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", metavar="N")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Who keeps it; '' for nobody.")] = None,
+    applies_to: Annotated[
+        list[str] | None,
+        typer.Option("--applies-to", metavar="SYS RANGE", help="All it applies to, `worker >=4,<7`; repeatable."),
+    ] = None,
+    applies_to_all: Annotated[bool, typer.Option("--applies-to-all", help="It applies to everything.")] = False,
     expected_revision: _Expected = None,
 ) -> None:
-    """Give an entry another kind or another tier."""
+    """Make an entry count as something else: kind, tier, namespace, owner, what it applies to."""
+    if applies_to and applies_to_all:
+        raise InvalidInput("--applies-to-all takes the place of --applies-to; give either.", field="applicability")
+    changes: dict[str, Any] = {
+        "kind": kind,
+        "visibility": visibility,
+        "namespace": namespace,
+        "owner": owner,
+        "applicability": [] if applies_to_all else applies_to or None,
+    }
     _change(
         call,
         entry_id,
-        lambda memory, found: memory.reclassify(
-            found, reason=reason, kind=kind, visibility=visibility, expected_revision=expected_revision
-        ),
+        lambda memory, found: memory.reclassify(found, reason=reason, expected_revision=expected_revision, **changes),
     )
 
 
@@ -336,16 +350,3 @@ def _id(given: str) -> UUID:
         return UUID(given)
     except ValueError:
         raise NotFound from None
-
-
-def _changes_in(file: str) -> dict[str, Any]:
-    from grandbo.memory.importing import LINE_LIMIT_BYTES, parse_json
-
-    with opened_input(file) as source:
-        raw = source.read(LINE_LIMIT_BYTES + 1)
-    if len(raw) > LINE_LIMIT_BYTES:
-        raise InvalidInput(f"The input has more than {LINE_LIMIT_BYTES} bytes; a correction has at most that many.")
-    changes = parse_json(raw.removeprefix(b"\xef\xbb\xbf"))
-    if not isinstance(changes, dict):
-        raise InvalidInput("The input must be an object of the fields to replace.", field="from")
-    return changes

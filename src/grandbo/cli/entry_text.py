@@ -32,6 +32,9 @@ def entry_lines(found: dict[str, Any]) -> list[str]:
     if found["occurred_at"]:
         lines.append(f"   occurred {found['occurred_at']} (to the {found['occurred_precision']})")
     lines += [f"   {name:8} {found[field]}" for name, field in _OTHERS if found[field]]
+    lines += [f"   {name:8} {plain(found[name])}" for name in ("namespace", "owner") if found[name]]
+    if found["applicability"]:
+        lines.append(f"   for      {', '.join(map(plain, found['applicability']))}")
     if found["tags"]:
         lines.append(f"   tags     {', '.join(map(plain, found['tags']))}")
     lines += [f"   source   {plain(item['uri'])}" for item in found["evidence"]]

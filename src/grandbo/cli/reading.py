@@ -30,6 +30,15 @@ def recall(
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="1 to 20; 5 unless given.")] = None,
     kinds: Annotated[list[str] | None, typer.Option("--kind", metavar="K", help="Only this kind; repeatable.")] = None,
     service: Annotated[str | None, typer.Option("--service", metavar="S", help="Only this service.")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", metavar="N", help="Only this namespace.")] = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--context",
+            metavar="SYS=VERSION",
+            help="A system you run, so that what does not apply is left out; repeatable.",
+        ),
+    ] = None,
     mode: Annotated[_Mode | None, typer.Option("--mode", help="By words, by meaning, or both.")] = None,
     statuses: Annotated[
         list[str] | None,
@@ -66,6 +75,8 @@ def recall(
         "limit": limit,
         "kinds": kinds or None,
         "service": service,
+        "namespace": namespace,
+        "context": _context(context),
         "mode": mode,
         "statuses": statuses or None,
         "as_of": as_of,
@@ -87,6 +98,15 @@ def recall(
         say_answer(answer, explain=explain)
 
 
+def _context(given: list[str] | None) -> dict[str, str] | None:
+    pairs = [item.partition("=") for item in given or ()]
+    if any(not equals for _, equals, _ in pairs):
+        raise InvalidInput("context: write SYSTEM=VERSION, such as --context worker=5.2.", field="context")
+    if len({system.strip() for system, _, _ in pairs}) < len(pairs):
+        raise InvalidInput("context: name each system once.", field="context")
+    return {system.strip(): version for system, _, version in pairs} or None
+
+
 def say_answer(answer: Answer, *, explain: bool = False) -> None:
     """An answer for people."""
     searched = answer.searched
@@ -96,8 +116,16 @@ def say_answer(answer: Answer, *, explain: bool = False) -> None:
         say(f"By words alone: the search by meaning was not available ({searched.degraded}).", "")
     for number, match in enumerate(answer.matches, start=1):
         say(*_match_lines(number, match, explain), "")
+    for number, match in enumerate(answer.floor, start=1):
+        say(*(["Not matched; what the policy has given in place of nothing:"] if number == 1 else []))
+        say(*_match_lines(number, match, explain), "")
     if answer.matches:
         say(f"{len(answer.matches)} of {searched.eligible} entries in scope, by {_signals(searched)}.")
+    if searched.excluded.applicability:
+        say(f"{searched.excluded.applicability} entries do not apply to what you run and were left out.")
+    if searched.excluded.unreadable:
+        systems = ", ".join(searched.excluded.unreadable)
+        tell(f"No version can be read of {systems}: what depends on it was left out.")
     if searched.without_vector:
         tell(f"{searched.without_vector} entries have no vector yet and were searched by words alone.")
     if explain:
@@ -135,6 +163,7 @@ def _match_lines(number: int, match: Match, explain: bool) -> list[str]:
         f"   cite   {citation(match)}",
         f"   why    {why_matched(match)}",
     ]
+    lines += [f"   for    {plain(', '.join(match.applies_to))}"] if match.applies_to else []
     lines += [f"   source {plain(item['uri'])}" for item in match.evidence]
     if explain:
         lines.append(
@@ -151,7 +180,7 @@ def why_matched(match: Match) -> str:
         reasons.append(f"words: rank {match.lexical.rank} ({plain(', '.join(match.lexical.terms))})")
     if match.semantic:
         reasons.append(f"meaning: rank {match.semantic.rank}, distance {match.semantic.distance:.3f}")
-    return f"{'; '.join(reasons)}; score {match.score:.4f}"
+    return f"{'; '.join(reasons) or 'not matched'}; score {match.score:.4f}"
 
 
 def _signals(searched: Searched) -> str:

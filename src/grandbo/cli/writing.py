@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated, Any, Literal
 
 import typer
 
@@ -36,13 +36,7 @@ def record(call: Call, file: _File) -> None:
     It is a JSON object with at least title and evidence. Durable once the acknowledgement is printed. The same finding
     of the same incident again changes nothing.
     """
-    from grandbo.memory.importing import LINE_LIMIT_BYTES, parse_json
-
-    with opened_input(file) as source:
-        raw = source.read(LINE_LIMIT_BYTES + 1)
-    if len(raw) > LINE_LIMIT_BYTES:
-        raise InvalidInput(f"The input has more than {LINE_LIMIT_BYTES} bytes; a finding has at most that many.")
-    document = parse_json(raw.removeprefix(b"\xef\xbb\xbf"))
+    document = read_document(file)
     with call.memory() as memory:
         recorded = memory.record_finding(document)
     acknowledged = recorded.acknowledgement
@@ -153,3 +147,17 @@ def opened_input(file: str) -> Iterator[IO[bytes]]:
 def _count_lines(file: str) -> int:
     with opened_input(file) as source:
         return sum(1 for line in source if line.strip())
+
+
+def read_document(file: str) -> dict[str, Any]:
+    """One JSON object from a file or standard input."""
+    from grandbo.memory.importing import LINE_LIMIT_BYTES, parse_json
+
+    with opened_input(file) as source:
+        raw = source.read(LINE_LIMIT_BYTES + 1)
+    if len(raw) > LINE_LIMIT_BYTES:
+        raise InvalidInput(f"The input has more than {LINE_LIMIT_BYTES} bytes, which is all that is read.")
+    document = parse_json(raw.removeprefix(b"\xef\xbb\xbf"))
+    if not isinstance(document, dict):
+        raise InvalidInput("The input must be one JSON object.")
+    return document

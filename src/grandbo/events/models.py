@@ -60,10 +60,18 @@ class IncidentRef(Part):
     id: Text
 
 
+class AppliesTo(Part):
+    """A target system, and the versions of it as a specification: `>=4,<7`; all of them where it is empty."""
+
+    system: Text
+    versions: Text
+
+
 class EntryRecorded(EventBody):
-    """An entry came to be, with its whole first state."""
+    """An entry came to be, with its whole first state. Version 1 had no namespace, owner and applicability."""
 
     EVENT_TYPE: ClassVar[str] = "entry_recorded"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     revision: Literal[1]
     kind: Kind
@@ -73,6 +81,9 @@ class EntryRecorded(EventBody):
     service: Text
     tags: tuple[Text, ...]
     visibility: Text
+    namespace: Text
+    owner: Text | None
+    applicability: tuple[AppliesTo, ...]
     confidence_bp: BasisPoints
     author_type: PrincipalType
     evidence: tuple[Evidence, ...]
@@ -190,12 +201,20 @@ class EntryExpirySet(EntryChanged):
 
 
 class EntryReclassified(EntryChanged):
-    """Its kind or its tier is another; the claim, which both are part of, is told apart anew."""
+    """
+    What it counts as is another; the claim, which kind and tier are part of, is told apart anew.
+
+    Version 1 had kind and tier alone.
+    """
 
     EVENT_TYPE: ClassVar[str] = "entry_reclassified"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     kind: Kind
     visibility: Text
+    namespace: Text
+    owner: Text | None
+    applicability: tuple[AppliesTo, ...]
     claim_digest: Digest
 
 
@@ -265,8 +284,21 @@ class EntryEmbedded(EventBody):
     windows: Annotated[tuple[EmbeddedWindow, ...], Field(min_length=1)]
 
 
+class StampInForce(Part):
+    """A space that recall may use, and how near in it is near: cosine distance in ten-thousandths."""
+
+    stamp: Text
+    cutoff_bp: Annotated[int, Field(strict=True, ge=1, le=20_000)]
+
+
 class Policy(Part):
-    """What a tenant decides for itself. Temporal: recall as of a moment uses the policy of that moment."""
+    """
+    What a tenant decides for itself. Temporal: recall as of a moment uses the policy of that moment.
+
+    `stamps` empty: recall uses whatever space its process embeds in. `floor`: how many core references an answer
+    without a match gives. Candidates of the second-approval kinds and tiers need two people; `pending_candidates` of
+    one principal may wait at once.
+    """
 
     tiers: tuple[Text, ...]
     roles: dict[Text, tuple[Text, ...]]
@@ -276,6 +308,11 @@ class Policy(Part):
     candidates: Count
     lexical_floor_bp: BasisPoints
     lexical_alone_floor_bp: BasisPoints
+    stamps: tuple[StampInForce, ...]
+    floor: Annotated[int, Field(strict=True, ge=0, le=3)]
+    second_approval_kinds: tuple[Text, ...]
+    second_approval_tiers: tuple[Text, ...]
+    pending_candidates: Count
 
     @field_serializer("roles")
     def _sorted_roles(self, roles: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
@@ -283,9 +320,21 @@ class Policy(Part):
 
 
 class TenantCreated(EventBody):
-    """The tenant's log begins; its stream is the tenant itself."""
+    """The tenant's log begins; its stream is the tenant itself. Version 1's policy had no stamps and no floor."""
 
     EVENT_TYPE: ClassVar[str] = "tenant_created"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     name: Text
     policy: Policy
+
+
+class PolicyChanged(EventBody):
+    """The tenant decided otherwise: the whole policy as it is from here on, and what of it is new."""
+
+    EVENT_TYPE: ClassVar[str] = "policy_changed"
+
+    name: Text
+    policy: Policy
+    changed: tuple[Text, ...]
+    reason: Text

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from grandbo.errors import EventUnreadable
-from grandbo.events import models
+from grandbo.events import candidates, models
 from grandbo.events.models import EventBody
 
 Document = dict[str, Any]
@@ -19,6 +19,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
     model.EVENT_TYPE: model
     for model in (
         models.TenantCreated,
+        models.PolicyChanged,
         models.EntryRecorded,
         models.EntryCorroborated,
         models.EntryCorrected,
@@ -36,11 +37,39 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         models.EntryLinked,
         models.EntryUnlinked,
         models.EntryEmbedded,
+        candidates.CandidateProposed,
+        candidates.CandidateAmended,
+        candidates.CandidateApproved,
+        candidates.CandidateRejected,
+        candidates.CandidateWithdrawn,
+        candidates.CandidateReopened,
     )
 }
 
+
+def _unclassified(document: Document) -> Document:
+    """Before there were namespaces, owners and applicability, no entry had any."""
+    return {**document, "namespace": "", "owner": None, "applicability": []}
+
+
+def _policy_of_before(document: Document) -> Document:
+    """Before a policy could say more, recall took the space of its process and gave no floor, and one approved."""
+    later = {
+        "stamps": [],
+        "floor": 0,
+        "second_approval_kinds": [],
+        "second_approval_tiers": [],
+        "pending_candidates": 200,
+    }
+    return {**document, "policy": {**document["policy"], **later}}
+
+
 # One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+UPCASTERS: dict[tuple[str, int], Upcaster] = {
+    ("tenant_created", 1): _policy_of_before,
+    ("entry_recorded", 1): _unclassified,
+    ("entry_reclassified", 1): _unclassified,
+}
 
 
 def check_upcasters() -> None:
@@ -78,7 +107,10 @@ def parse_body(event_type: str, schema_version: int, body: bytes, *, position: i
             event_type=event_type,
         )
     try:
-        return model.model_validate(upcast(event_type, schema_version, json.loads(body)))
+        document = json.loads(body)
+        if not isinstance(document, dict):
+            raise ValueError("not an object")
+        return model.model_validate(upcast(event_type, schema_version, document))
     except (ValidationError, ValueError, KeyError) as error:
         raise EventUnreadable(
             f"Position {position} holds a {event_type} that does not fit its model.",

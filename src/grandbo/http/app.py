@@ -10,16 +10,21 @@ from fastapi import FastAPI
 import grandbo as package
 from grandbo.http.audit_routes import audit_routes
 from grandbo.http.body import READ_SECONDS, BodyLimit
+from grandbo.http.candidate_routes import candidate_routes
+from grandbo.http.candidate_schemas import CANDIDATE_DOCUMENTS
 from grandbo.http.edge import LOOPBACK_HOSTS, Edge
 from grandbo.http.entry_routes import entry_routes
-from grandbo.http.entry_schemas import install_entry_documents
+from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
 from grandbo.http.health import Readiness
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
+from grandbo.http.policy_routes import POLICY_DOCUMENTS, policy_routes
 from grandbo.http.problems import install_handlers
 from grandbo.http.process_routes import process_routes
+from grandbo.http.recall_schemas import RECALL_DOCUMENTS
 from grandbo.http.receipt_routes import receipt_routes
+from grandbo.http.schemas import DOCUMENTS
 from grandbo.library import Grandbo
 
 FINDING_LIMIT_BYTES = 256 * 1024
@@ -58,10 +63,11 @@ def build_app(
     app.include_router(entry_routes(grandbo))
     app.include_router(receipt_routes(grandbo))
     app.include_router(audit_routes(grandbo))
+    app.include_router(candidate_routes(grandbo))
+    app.include_router(policy_routes(grandbo))
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
     install_handlers(app)
-    install_document(app)
-    install_entry_documents(app)
+    install_document(app, (*DOCUMENTS, *RECALL_DOCUMENTS, *ENTRY_DOCUMENTS, *CANDIDATE_DOCUMENTS, *POLICY_DOCUMENTS))
     app.add_middleware(
         BodyLimit, default=FINDING_LIMIT_BYTES, limits={"/v1/recall": RECALL_LIMIT_BYTES}, seconds=body_seconds
     )

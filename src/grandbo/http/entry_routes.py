@@ -20,10 +20,10 @@ from grandbo.http.entry_schemas import (
     RevisionDocument,
 )
 from grandbo.http.entry_verbs import VERBS, Verb, fields_of, parse_id
-from grandbo.http.errors import IfMatchInvalid, PreconditionRequired
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
+from grandbo.http.preconditions import ETAG, IF_MATCH, expected_number, is_held, tag_of
 from grandbo.http.problems import MEDIA_TYPE
 from grandbo.http.schemas import ProblemDocument, schema_of
 from grandbo.library import Grandbo, TenantMemory
@@ -32,7 +32,6 @@ from grandbo.memory.importing import parse_json
 from grandbo.memory.wishes import LARGEST_REVISION
 
 _PREFIX = "/v1/entries/{entry_id}"
-_REVISION_TAG = '"[1-9][0-9]{0,9}"'
 _PLAIN_REVISION = re.compile(r"[1-9][0-9]{0,9}")
 
 _MEANING = {
@@ -40,16 +39,6 @@ _MEANING = {
     409: "The entry's state does not allow it, or the Idempotency-Key was used before with other content.",
     412: "The entry has moved on; the problem has both revisions, `expected` and `current`.",
     428: "The If-Match header is missing.",
-}
-_ETAG: dict[str, Any] = {
-    "ETag": {"description": "The revision, in quotes.", "schema": {"type": "string", "pattern": f"^{_REVISION_TAG}$"}}
-}
-_IF_MATCH: dict[str, Any] = {
-    "name": "If-Match",
-    "in": "header",
-    "required": True,
-    "description": "The revision that this was decided on: the entry's ETag.",
-    "schema": {"type": "string", "pattern": f"^{_REVISION_TAG}$", "examples": ['"3"']},
 }
 _EntryId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
 _RevisionNumber = Annotated[str, Path(description="Counted from 1.", examples=["1"])]
@@ -76,16 +65,16 @@ def _reading_routes(grandbo: Grandbo) -> APIRouter:
         summary="An entry as it stands",
         response_class=JSONResponse,
         responses={
-            200: answers(EntryDocument, "The entry.") | {"headers": _ETAG},
-            304: {"description": "The caller has the current revision.", "headers": _ETAG},
+            200: answers(EntryDocument, "The entry.") | {"headers": ETAG},
+            304: {"description": "The caller has the current revision.", "headers": ETAG},
             **_problems(401, 403, 404, 421, 503),
         },
     )
     def show(memory: Caller, entry_id: _EntryId, if_none_match: _IfNoneMatch = None) -> Response:
         """Its ETag is its revision: what a change has to name in If-Match."""
         entry = memory.show_entry(_id(entry_id))
-        tag = _tag(entry["revision"])
-        if if_none_match is not None and _is_held(tag, if_none_match):
+        tag = tag_of(entry["revision"])
+        if if_none_match is not None and is_held(tag, if_none_match):
             return Response(status_code=304, headers={"ETag": tag})
         return JSONResponse(entry, headers={"ETag": tag})
 
@@ -120,7 +109,7 @@ def _reading_routes(grandbo: Grandbo) -> APIRouter:
         summary="What a restore would change; nothing is written",
         response_class=JSONResponse,
         responses={
-            200: answers(RestorePreviewDocument, "The differences, word by word.") | {"headers": _ETAG},
+            200: answers(RestorePreviewDocument, "The differences, word by word.") | {"headers": ETAG},
             **_problems(401, 403, 404, 409, 421, 422, 503),
         },
     )
@@ -131,7 +120,7 @@ def _reading_routes(grandbo: Grandbo) -> APIRouter:
         found = _id(entry_id)
         state, would = memory.preview(memory.restore_wish(found, revision, reason="preview"))
         previewed = restore_preview(memory.history(found), state, would)
-        return JSONResponse(previewed.as_dict(), headers={"ETag": _tag(state.revision)})
+        return JSONResponse(previewed.as_dict(), headers={"ETag": tag_of(state.revision)})
 
     return routes
 
@@ -147,13 +136,13 @@ def _change_routes(grandbo: Grandbo) -> APIRouter:
             memory: Caller, body: Body, request: Request, entry_id: _EntryId, idempotency_key: IdempotencyKey = None
         ) -> Response:
             options = {
-                "expected_revision": _expected_revision(request),
+                "expected_revision": expected_number(request),
                 "command_id": command_id_of(memory, request, idempotency_key),
             }
             given = fields_of(verb, parse_json(body))
             changed = verb.act(memory, _id(entry_id), given, options)
             acknowledged = changed.acknowledgement
-            headers = {"ETag": _tag(acknowledged.revision)}
+            headers = {"ETag": tag_of(acknowledged.revision)}
             if changed.replayed:
                 headers["Idempotency-Replayed"] = "true"
             return JSONResponse({**acknowledged.as_dict(), "appended": changed.appended}, headers=headers)
@@ -170,10 +159,10 @@ def _change_routes(grandbo: Grandbo) -> APIRouter:
             response_class=JSONResponse,
             responses={
                 200: answers(ChangeDocument, "It was done, or there was nothing to change.")
-                | {"headers": _ETAG | REPLAYED["headers"]},
+                | {"headers": ETAG | REPLAYED["headers"]},
                 **_problems(400, 401, 403, 404, 408, 409, 412, 413, 415, 421, 422, 428, 503),
             },
-            openapi_extra={**json_body(verb.document, "What is wanted, and why."), "parameters": [_IF_MATCH]},
+            openapi_extra={**json_body(verb.document, "What is wanted, and why."), "parameters": [IF_MATCH]},
         )(change_of(verb))
     return routes
 
@@ -184,24 +173,6 @@ def _id(value: str) -> UUID:
     if found is None:
         raise NotFound
     return found
-
-
-def _expected_revision(request: Request) -> int:
-    stated = request.headers.getlist("if-match")
-    if not stated:
-        raise PreconditionRequired(field="If-Match")
-    if len(stated) > 1 or not re.fullmatch(_REVISION_TAG, stated[0]):
-        raise IfMatchInvalid(field="If-Match")
-    return int(stated[0].strip('"'))
-
-
-def _tag(revision: int) -> str:
-    return f'"{revision}"'
-
-
-def _is_held(tag: str, stated: str) -> bool:
-    held = {item.strip().removeprefix("W/") for item in stated.split(",")}
-    return tag in held or stated.strip() == "*"
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import models_json_schema
 
-from grandbo.http.openapi import _public, _renamed
 from grandbo.http.schemas import (
-    _SAYING,
-    _TEXT,
+    SAYING,
+    SAYING_TEXT,
+    TEXT,
     AcknowledgementDocument,
+    Applicability,
     EvidenceDocument,
     FullName,
     Name,
@@ -30,12 +29,6 @@ from grandbo.memory.govern import REASON_LIMIT
 from grandbo.memory.wishes import LARGEST_REVISION, LONGEST_REVIEW_DAYS
 from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status
 
-# Something other than white space must stand in it; line breaks may.
-_SAYING_TEXT = (
-    "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\u0000-\\u0020\\u007f-\\u00a0]"
-    "[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
-)
-
 Id = Annotated[str, Field(json_schema_extra={"format": "uuid"})]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 BasisPoints = Annotated[int, Field(ge=0, le=10_000)]
@@ -46,7 +39,7 @@ class ReasonDocument(BaseModel):
 
     model_config = ConfigDict(extra="forbid", title="Reason")
 
-    reason: str = Field(min_length=1, max_length=REASON_LIMIT, pattern=_SAYING_TEXT)
+    reason: str = Field(min_length=1, max_length=REASON_LIMIT, pattern=SAYING_TEXT)
 
 
 class ChangesDocument(BaseModel):
@@ -54,16 +47,16 @@ class ChangesDocument(BaseModel):
 
     model_config = ConfigDict(extra="forbid", title="Changes", json_schema_extra={"minProperties": 1})
 
-    title: Annotated[str, Field(min_length=1, max_length=TITLE_LIMIT, pattern=_SAYING)] | None = None
-    summary: Annotated[str, Field(max_length=SUMMARY_LIMIT, pattern=_TEXT)] | None = None
+    title: Annotated[str, Field(min_length=1, max_length=TITLE_LIMIT, pattern=SAYING)] | None = None
+    summary: Annotated[str, Field(max_length=SUMMARY_LIMIT, pattern=TEXT)] | None = None
     body: (
-        Annotated[str, Field(max_length=BODY_LIMIT_BYTES, pattern=_TEXT, description="Counted in bytes of UTF-8.")]
+        Annotated[str, Field(max_length=BODY_LIMIT_BYTES, pattern=TEXT, description="Counted in bytes of UTF-8.")]
         | None
     ) = None
     service: Name | None = None
     tags: (
         Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=TAG_LIMIT, pattern=_SAYING)]],
+            list[Annotated[str, Field(min_length=1, max_length=TAG_LIMIT, pattern=SAYING)]],
             Field(max_length=TAGS_LIMIT),
         ]
         | None
@@ -132,12 +125,15 @@ class ExpiryDocument(ReasonDocument):
 
 
 class ReclassificationDocument(ReasonDocument):
-    """Another kind, another tier, or both, and why."""
+    """What it shall count as, and why; what is omitted stays as it is."""
 
     model_config = ConfigDict(extra="forbid", title="Reclassification")
 
     kind: Kind | None = None
     visibility: FullName | None = Field(default=None, description="A tier of the tenant that the caller sees.")
+    namespace: Name | None = None
+    owner: Name | None = Field(default=None, description="Who keeps it; empty for nobody.")
+    applicability: Applicability | None = None
 
 
 class ChangeDocument(AcknowledgementDocument):
@@ -180,6 +176,9 @@ class StateDocument(BaseModel):
     changed_at: Time
     disputed_with: Id | None
     superseded_by: Id | None
+    namespace: str
+    owner: str | None
+    applicability: list[str]
 
 
 class LinkDocument(BaseModel):
@@ -277,19 +276,3 @@ ENTRY_DOCUMENTS: tuple[type[BaseModel], ...] = (
     HistoryDocument,
     RestorePreviewDocument,
 )
-
-
-def install_entry_documents(app: FastAPI) -> None:
-    """Put these bodies into the OpenAPI document beside the others; call it after `install_document`."""
-    generate = app.openapi
-    _, defined = models_json_schema(
-        [(model, "validation") for model in ENTRY_DOCUMENTS], ref_template="#/components/schemas/{model}"
-    )
-    schemas = {_public(name): _renamed(schema) for name, schema in sorted(defined["$defs"].items())}
-
-    def document() -> dict[str, Any]:
-        made = generate()
-        made["components"]["schemas"] |= schemas
-        return made
-
-    app.openapi = document  # type: ignore[method-assign]  # the way that FastAPI documents for extending it

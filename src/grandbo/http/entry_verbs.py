@@ -119,7 +119,7 @@ VERBS = (
     ),
     Verb(
         "reclassify",
-        "Give it another kind or another tier",
+        "Make it count as something else: kind, tier, namespace, owner, applicability",
         ReclassificationDocument,
         lambda memory, entry_id, given, options: memory.reclassify(entry_id, **given, **options),
     ),

@@ -3,7 +3,7 @@
 # Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Security
 from fastapi.responses import JSONResponse, Response
@@ -15,13 +15,8 @@ from grandbo.http.errors import IdempotencyKeyMissing
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import answers, either, json_body, problems
-from grandbo.http.schemas import (
-    AcknowledgementDocument,
-    AnswerDocument,
-    DifferenceDocument,
-    FindingDocument,
-    RecallDocument,
-)
+from grandbo.http.recall_schemas import AnswerDocument, DifferenceDocument, RecallDocument
+from grandbo.http.schemas import AcknowledgementDocument, FindingDocument
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.finding import parse_finding
 from grandbo.memory.importing import parse_json
@@ -30,7 +25,8 @@ from grandbo.recall.answer import Answer
 from grandbo.recall.difference import Difference
 
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
-_RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode", "statuses", *_AS_OF_FIELDS, "diff")
+_PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", *_AS_OF_FIELDS)
+_RECALL_FIELDS = ("topic", "kinds", "kind", *_PASSED_ON, "diff")
 
 T = TypeVar("T")
 
@@ -132,15 +128,8 @@ def _ask(memory: TenantMemory, document: object) -> Answer | Difference:
     if not isinstance(diff, bool):
         raise InvalidInput("diff: it must be true or false.", field="diff")
     ask = memory.query_topic_diff if diff else memory.query_topic
-    return ask(
-        given["topic"],
-        limit=given.get("limit"),
-        kinds=given.get("kinds", given.get("kind")),
-        service=given.get("service"),
-        mode=given.get("mode"),
-        statuses=given.get("statuses"),
-        **{name: given.get(name) for name in _AS_OF_FIELDS},
-    )
+    asked: Any = {name: given.get(name) for name in _PASSED_ON}
+    return ask(given["topic"], kinds=given.get("kinds", given.get("kind")), **asked)
 
 
 def _finding_outcome(recorded: Recorded) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from grandbo.http.problems import MEDIA_TYPE
-from grandbo.http.schemas import DOCUMENTS, ProblemDocument, schema_of
+from grandbo.http.schemas import ProblemDocument, schema_of
 
 _MEANING = {
     400: "The body is not JSON, or a header is missing or malformed.",
@@ -56,22 +57,22 @@ def json_body(document: Any, description: str) -> dict[str, Any]:
     }
 
 
-def install_document(app: FastAPI) -> None:
-    """Serve the document in its true form."""
+def install_document(app: FastAPI, documents: Sequence[type[BaseModel]]) -> None:
+    """Serve the document in its true form, with the bodies that its routes refer to."""
     generate = app.openapi
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _completed(generate())
+            app.openapi_schema = _completed(generate(), documents)
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]  # the way that FastAPI documents for extending it
 
 
-def _completed(document: dict[str, Any]) -> dict[str, Any]:
+def _completed(document: dict[str, Any], documents: Sequence[type[BaseModel]]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     _, defined = models_json_schema(
-        [(model, "validation") for model in DOCUMENTS], ref_template="#/components/schemas/{model}"
+        [(model, "validation") for model in documents], ref_template="#/components/schemas/{model}"
     )
     components["schemas"] = {_public(name): _renamed(schema) for name, schema in sorted(defined["$defs"].items())}
     for operation in _operations(document):

@@ -14,14 +14,8 @@ from grandbo.http.entry_verbs import parse_id
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
 from grandbo.http.problems import MEDIA_TYPE
-from grandbo.http.schemas import (
-    ProblemDocument,
-    ReceiptDocument,
-    ReceiptsDocument,
-    ReplayDocument,
-    ReplayRequestDocument,
-    schema_of,
-)
+from grandbo.http.recall_schemas import ReceiptDocument, ReceiptsDocument, ReplayDocument, ReplayRequestDocument
+from grandbo.http.schemas import ProblemDocument, schema_of
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.importing import parse_json
 from grandbo.recall.ledger import DEFAULT_PAGE

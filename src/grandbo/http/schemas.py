@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grandbo.applicability import APPLICABILITY_LIMIT
+from grandbo.applicability import TEXT_LIMIT as APPLIES_LIMIT
 from grandbo.memory.finding import (
     BODY_LIMIT_BYTES,
     EVIDENCE_LIMIT,
@@ -21,20 +23,22 @@ from grandbo.memory.finding import (
     TITLE_LIMIT,
     URI_LIMIT,
 )
-from grandbo.recall.answer import EmptyReason, Mode
-from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
-from grandbo.recall.topic import TOPIC_LIMIT
-from grandbo.types import Kind, PrincipalType, Status
+from grandbo.types import Kind
 
 # No control characters; in what has lines, tab and line breaks only.
-_LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
-_TEXT = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
+LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+TEXT = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
 _URI = "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]*:[^\\s\\u0000-\\u001f\\u007f-\\u009f]*$"
 # Something other than white space must stand in it.
-_SAYING = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\u0000-\\u0020\\u007f-\\u00a0][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+SAYING = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\u0000-\\u0020\\u007f-\\u00a0][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+# Something other than white space must stand in it; line breaks may.
+SAYING_TEXT = (
+    "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\u0000-\\u0020\\u007f-\\u00a0]"
+    "[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
+)
 
-Name = Annotated[str, Field(max_length=NAME_LIMIT, pattern=_LINE)]
-FullName = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT, pattern=_LINE)]
+Name = Annotated[str, Field(max_length=NAME_LIMIT, pattern=LINE)]
+FullName = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT, pattern=LINE)]
 StatedTime = Annotated[
     str,
     Field(
@@ -44,14 +48,24 @@ StatedTime = Annotated[
 ]
 
 
+Applicability = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=APPLIES_LIMIT, pattern=LINE)]],
+    Field(
+        max_length=APPLICABILITY_LIMIT,
+        description="The systems and versions it applies to; everything where empty.",
+        examples=[["worker >=4,<7"]],
+    ),
+]
 Instant = Annotated[str, Field(description="RFC 3339 with a zone.", examples=["2026-01-02T03:04:05Z"])]
 
 
-class _Document(BaseModel):
+class Document(BaseModel):
+    """A body that takes no fields but its own."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class EvidenceDocument(_Document):
+class EvidenceDocument(Document):
     """Where a claim comes from."""
 
     model_config = ConfigDict(extra="forbid", title="Evidence")
@@ -61,7 +75,7 @@ class EvidenceDocument(_Document):
     label: Name | None = ""
 
 
-class IncidentDocument(_Document):
+class IncidentDocument(Document):
     """The tool that knows the incident, and its id there."""
 
     model_config = ConfigDict(extra="forbid", title="Incident")
@@ -70,22 +84,22 @@ class IncidentDocument(_Document):
     id: FullName
 
 
-class FindingDocument(_Document):
+class FindingDocument(Document):
     """What an incident taught. Null stands for an omitted field."""
 
     model_config = ConfigDict(extra="forbid", title="Finding")
 
-    title: str = Field(min_length=1, max_length=TITLE_LIMIT, pattern=_SAYING)
+    title: str = Field(min_length=1, max_length=TITLE_LIMIT, pattern=SAYING)
     evidence: list[EvidenceDocument] = Field(
         min_length=1,
         max_length=EVIDENCE_LIMIT,
         description="At least one piece must not be memory itself (`grandbo:` URIs are).",
     )
-    summary: Annotated[str, Field(max_length=SUMMARY_LIMIT, pattern=_TEXT)] | None = ""
+    summary: Annotated[str, Field(max_length=SUMMARY_LIMIT, pattern=TEXT)] | None = ""
     body: (
         Annotated[
             str,
-            Field(max_length=BODY_LIMIT_BYTES, pattern=_TEXT, description="Counted in bytes of UTF-8."),
+            Field(max_length=BODY_LIMIT_BYTES, pattern=TEXT, description="Counted in bytes of UTF-8."),
         ]
         | None
     ) = ""
@@ -93,7 +107,7 @@ class FindingDocument(_Document):
     service: Name | None = ""
     tags: (
         Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=TAG_LIMIT, pattern=_SAYING)]],
+            list[Annotated[str, Field(min_length=1, max_length=TAG_LIMIT, pattern=SAYING)]],
             Field(max_length=TAGS_LIMIT),
         ]
         | None
@@ -110,9 +124,12 @@ class FindingDocument(_Document):
         default=7_000, description="Confidence in basis points."
     )
     visibility: Name | None = Field(default=None, description="A tier of the tenant; its default where omitted.")
+    namespace: Name | None = ""
+    owner: Name | None = Field(default=None, description="Who keeps it.")
+    applicability: Applicability | None = []
 
 
-class AcknowledgementDocument(_Document):
+class AcknowledgementDocument(Document):
     """The answer to a write; position and hash prove later that the event was kept."""
 
     model_config = ConfigDict(extra="forbid", title="Acknowledgement")
@@ -124,211 +141,7 @@ class AcknowledgementDocument(_Document):
     created: bool
 
 
-class RecallDocument(_Document):
-    """A topic, and filters that only narrow. Null stands for an omitted field."""
-
-    model_config = ConfigDict(extra="forbid", title="Recall")
-
-    topic: str = Field(
-        min_length=3,
-        max_length=TOPIC_LIMIT,
-        pattern=_TEXT,
-        description="A sentence: the symptom, the suspected mechanism, the component.",
-        examples=["consumers stopped taking work after the broker restarted and leases were not renewed"],
-    )
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] | None = DEFAULT_LIMIT
-    kinds: list[Kind] | Kind | None = None
-    kind: list[Kind] | Kind | None = Field(default=None, description="The same as `kinds`; give one of the two.")
-    service: FullName | None = None
-    mode: Mode | None = "hybrid"
-    statuses: list[Status] | Status | None = Field(default=["published"], description="Statuses to look at, by name.")
-    as_of_position: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="What the log knew at this position. This and the next three need the act audit."
-    )
-    as_of: Instant | None = Field(default=None, description="What was known at this time.")
-    valid_at: Instant | None = Field(default=None, description="Judge validity at this time instead.")
-    as_role: str | None = Field(default=None, description="As someone with this role would be answered.")
-    diff: bool | None = Field(default=False, description="With as_of or as_of_position: what is different today.")
-
-
-class LexicalDocument(_Document):
-    """Place in the list by words."""
-
-    model_config = ConfigDict(extra="forbid", title="Lexical")
-
-    rank: int = Field(ge=1)
-    terms: list[str]
-
-
-class SemanticDocument(_Document):
-    """Place in the list by meaning."""
-
-    model_config = ConfigDict(extra="forbid", title="Semantic")
-
-    rank: int = Field(ge=1)
-    distance: float
-
-
-class MatchDocument(_Document):
-    """One ranked answer; its citation is (entry_id, revision, position)."""
-
-    model_config = ConfigDict(extra="forbid", title="Match")
-
-    entry_id: str = Field(json_schema_extra={"format": "uuid"})
-    revision: int
-    position: int
-    kind: Kind
-    title: str
-    summary: str
-    service: str
-    status: str
-    disputed: bool
-    disputed_with: str | None = Field(json_schema_extra={"format": "uuid"})
-    confidence_bp: int
-    author_type: PrincipalType
-    occurred_at: str | None
-    verified_at: str | None
-    expires_at: str
-    evidence: list[EvidenceDocument]
-    external_id: str | None
-    visibility: str
-    score: float
-    lexical: LexicalDocument | None
-    semantic: SemanticDocument | None
-
-
-class SearchedDocument(_Document):
-    """What was searched, and why there is no more."""
-
-    model_config = ConfigDict(extra="forbid", title="Searched")
-
-    signals: list[Literal["lexical", "semantic"]]
-    degraded: str | None
-    stamp: str | None
-    cutoff: float | None
-    eligible: int
-    without_vector: int | None
-    near_misses: int
-    nearest_beyond: float | None
-    empty_reason: EmptyReason | None
-
-
-class AnswerDocument(_Document):
-    """Matches, best first, or why there are none."""
-
-    model_config = ConfigDict(extra="forbid", title="Answer")
-
-    matches: list[MatchDocument]
-    searched: SearchedDocument
-    position: int
-    instant: str
-    receipt_id: str = Field(json_schema_extra={"format": "uuid"})
-
-
-class ChangeEventDocument(_Document):
-    """The event of the entry's latest revision; `since` the moment that was asked about, or before it."""
-
-    model_config = ConfigDict(extra="forbid", title="ChangeEvent")
-
-    event_type: str
-    position: int
-    since: bool
-
-
-class PlaceChangeDocument(_Document):
-    """An entry whose place or revision differs; places count from 1, null where that answer does not hold it."""
-
-    model_config = ConfigDict(extra="forbid", title="PlaceChange")
-
-    entry_id: str = Field(json_schema_extra={"format": "uuid"})
-    title: str
-    then: int | None
-    now: int | None
-    event: ChangeEventDocument
-
-
-class DifferenceDocument(_Document):
-    """The answer as of a moment, today's, and what lies between them."""
-
-    model_config = ConfigDict(extra="forbid", title="Difference")
-
-    then: AnswerDocument
-    today: AnswerDocument
-    added: list[PlaceChangeDocument]
-    dropped: list[PlaceChangeDocument]
-    reordered: list[PlaceChangeDocument]
-    revised: list[PlaceChangeDocument]
-
-
-class ReceiptMatchDocument(_Document):
-    """What a receipt keeps of a match; a receipt of an earlier version may lack the label."""
-
-    model_config = ConfigDict(extra="forbid", title="ReceiptMatch")
-
-    entry_id: str = Field(json_schema_extra={"format": "uuid"})
-    revision: int
-    position: int
-    score: float
-    lexical_rank: int | None
-    semantic_rank: int | None
-    distance: float | None
-    disputed: bool = False
-
-
-class ReceiptDocument(_Document):
-    """The record of one recall. Never the topic."""
-
-    model_config = ConfigDict(extra="forbid", title="Receipt")
-
-    receipt_id: str = Field(json_schema_extra={"format": "uuid"})
-    made_at: str
-    principal: str
-    position: int
-    instant: str
-    key_epoch: int
-    parameters: dict[str, Any]
-    searched: SearchedDocument
-    matches: list[ReceiptMatchDocument]
-
-
-class ReceiptsDocument(_Document):
-    """A page of receipts, newest first; `next` goes into `after`, null at the end."""
-
-    model_config = ConfigDict(extra="forbid", title="Receipts")
-
-    receipts: list[ReceiptDocument]
-    next: str | None = Field(json_schema_extra={"format": "uuid"})
-
-
-class ReplayRequestDocument(_Document):
-    """The topic that was asked, as it was asked."""
-
-    model_config = ConfigDict(extra="forbid", title="ReplayRequest")
-
-    topic: str = Field(min_length=3, max_length=TOPIC_LIMIT, pattern=_TEXT)
-
-
-class ReplayDifferenceDocument(_Document):
-    """One place in which the answer is another."""
-
-    model_config = ConfigDict(extra="forbid", title="ReplayDifference")
-
-    what: str
-    then: Any
-    now: Any
-
-
-class ReplayDocument(_Document):
-    """Whether the recall gives the same again."""
-
-    model_config = ConfigDict(extra="forbid", title="Replay")
-
-    receipt_id: str = Field(json_schema_extra={"format": "uuid"})
-    equal: bool
-    differences: list[ReplayDifferenceDocument]
-
-
-class ReadyDocument(_Document):
+class ReadyDocument(Document):
     """Well."""
 
     model_config = ConfigDict(extra="forbid", title="Ready")
@@ -362,13 +175,6 @@ class ProblemDocument(BaseModel):
 DOCUMENTS: tuple[type[BaseModel], ...] = (
     FindingDocument,
     AcknowledgementDocument,
-    RecallDocument,
-    AnswerDocument,
-    DifferenceDocument,
-    ReceiptDocument,
-    ReceiptsDocument,
-    ReplayRequestDocument,
-    ReplayDocument,
     ReadyDocument,
     ProblemDocument,
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from grandbo.applicability import Applies
 from grandbo.errors import InvalidInput
 from grandbo.events.log import Event
-from grandbo.events.models import EntryCorroborated, EntryRecorded, Evidence, IncidentRef, Policy
+from grandbo.events.models import AppliesTo, EntryCorroborated, EntryRecorded, Evidence, IncidentRef, Policy
 from grandbo.memory.finding import Finding, Incident
 from grandbo.types import PrincipalType, digest_of, utc_text
 
@@ -82,7 +83,7 @@ def decide_record_finding(
         return AlreadyKnown(taught.entry_id)
     return Event(
         same.entry_id,
-        EntryCorroborated(revision=same.revision + 1, incident=_incident(incident), evidence=_evidence(finding)),
+        EntryCorroborated(revision=same.revision + 1, incident=_incident(incident), evidence=evidence_of(finding)),
         occurred_at=finding.occurred_at.at if finding.occurred_at else None,
     )
 
@@ -108,9 +109,12 @@ def _recorded(
         service=finding.service,
         tags=finding.tags,
         visibility=visibility,
+        namespace=finding.namespace,
+        owner=finding.owner,
+        applicability=applies_to(finding.applicability),
         confidence_bp=finding.confidence_bp,
         author_type=author_type,
-        evidence=_evidence(finding),
+        evidence=evidence_of(finding),
         incident=_incident(finding.incident) if finding.incident else None,
         external_id=finding.external_id,
         claim_digest=claim_digest(finding, visibility),
@@ -124,9 +128,15 @@ def _recorded(
     )
 
 
+def applies_to(applicability: Iterable[Applies]) -> tuple[AppliesTo, ...]:
+    """What it applies to, as events have it."""
+    return tuple(AppliesTo(system=item.system, versions=item.versions) for item in applicability)
+
+
 def _incident(incident: Incident) -> IncidentRef:
     return IncidentRef(source=incident.source, id=incident.id)
 
 
-def _evidence(finding: Finding) -> tuple[Evidence, ...]:
+def evidence_of(finding: Finding) -> tuple[Evidence, ...]:
+    """Its evidence, as events have it."""
     return tuple(Evidence(type=item.type, uri=item.uri, label=item.label) for item in finding.evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from grandbo.applicability import Applies, parse_applicability
 from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput, LimitExceeded
 from grandbo.text import check_text
 from grandbo.types import TIME_WANTED, Kind, Moment, parse_moment, require_zone
@@ -119,7 +120,8 @@ class Finding(Submitted):
     What an incident taught.
 
     Limits: title 200 characters, summary 4,000, body 64 KiB of UTF-8, 16 tags of 64 characters, 20 pieces of evidence
-    of which at least one is not memory itself. Times are RFC 3339 with a zone, or dates. Confidence is in basis points.
+    of which at least one is not memory itself, 16 systems that it applies to. Times are RFC 3339 with a zone, or dates.
+    Confidence is in basis points.
     """
 
     title: str = Field(min_length=1)
@@ -137,11 +139,22 @@ class Finding(Submitted):
     expires_at: StatedTime | None = None
     confidence_bp: int = Field(default=7_000, ge=0, le=10_000)
     visibility: str | None = None
+    namespace: str = ""
+    owner: str | None = None
+    applicability: tuple[Applies, ...] = ()
 
-    @field_validator("title", "service", "external_id", "visibility", mode="before")
+    @field_validator("title", "service", "external_id", "visibility", "namespace", "owner", mode="before")
     @classmethod
     def _lines(cls, value: object, info: ValidationInfo) -> object:
         return _checked(value, str(info.field_name), TITLE_LIMIT if info.field_name == "title" else NAME_LIMIT)
+
+    @field_validator("applicability", mode="before")
+    @classmethod
+    def _applicability(cls, value: object) -> object:
+        try:
+            return parse_applicability(value)
+        except GrandboError as error:
+            raise Refusal(error) from None
 
     @field_validator("summary", mode="before")
     @classmethod
@@ -195,6 +208,17 @@ class Finding(Submitted):
         if self.valid_from and self.expires_at and self.expires_at.at <= self.valid_from.at:
             raise ValueError("expires_at does not lie after valid_from")
         return self
+
+
+def said_by(finding: Finding) -> dict[str, Any]:
+    """
+    What a finding says, as plain values: what tells a retry from another finding under the same command id.
+
+    A field that came with a later release counts only where it is given, so that a retry stays one across upgrades.
+    """
+    said = finding.model_dump(mode="json")
+    later = {name: said.pop(name) for name in ("namespace", "owner", "applicability")}
+    return said | {name: value for name, value in later.items() if value}
 
 
 def parse_finding(document: object) -> Finding:

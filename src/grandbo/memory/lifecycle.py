@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from grandbo.applicability import Applies, parse_applies
 from grandbo.errors import IllegalTransition, InvalidInput, RevisionStale
 from grandbo.events import models
-from grandbo.memory.decide import claim_digest_of, text_digest
+from grandbo.memory.decide import applies_to, claim_digest_of, text_digest
 from grandbo.types import Kind, LinkType, Status, utc_text
 
 ALLOWED: dict[str, frozenset[str]] = {
@@ -58,12 +59,15 @@ class EntryState:
     ended_at: datetime | None
     valid_from: datetime
     expires_at: datetime
+    namespace: str
+    owner: str | None
+    applicability: tuple[str, ...]
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> EntryState:
         """From a row of the entries or of the revisions."""
         values = {name: row[name] for name in cls.__slots__}
-        return cls(**{**values, "tags": tuple(values["tags"]), "evidence": tuple(values["evidence"])})
+        return cls(**{**values, **{name: tuple(values[name]) for name in ("tags", "evidence", "applicability")}})
 
 
 def check_acceptable(state: EntryState, verb: str, expected_revision: int | None) -> None:
@@ -154,13 +158,36 @@ def decide_expire(state: EntryState, expires_at: datetime, reason: str) -> model
     return models.EntryExpirySet(revision=state.revision + 1, reason=reason, expires_at=utc_text(expires_at))
 
 
-def decide_reclassify(state: EntryState, kind: Kind, visibility: str, reason: str) -> models.EntryReclassified | None:
-    """Another kind or tier; None where both are what they were."""
-    if (kind, visibility) == (state.kind, state.visibility):
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What an entry shall count as; None leaves a field as it is, an empty owner takes the owner away."""
+
+    kind: Kind | None = None
+    visibility: str | None = None
+    namespace: str | None = None
+    owner: str | None = None
+    applicability: tuple[Applies, ...] | None = None
+
+
+def decide_reclassify(state: EntryState, wanted: Classification, reason: str) -> models.EntryReclassified | None:
+    """Another kind, tier, namespace, owner or applicability; None where all are what they were."""
+    kind, visibility = wanted.kind or state.kind, wanted.visibility or state.visibility
+    namespace = state.namespace if wanted.namespace is None else wanted.namespace
+    owner = state.owner if wanted.owner is None else wanted.owner or None
+    shown = tuple(str(item) for item in wanted.applicability) if wanted.applicability is not None else None
+    applicability = state.applicability if shown is None else shown
+    after = (kind, visibility, namespace, owner, applicability)
+    if after == (state.kind, state.visibility, state.namespace, state.owner, state.applicability):
         return None
-    digest = claim_digest_of(kind, visibility, state.title, state.summary, state.body)
     return models.EntryReclassified(
-        revision=state.revision + 1, reason=reason, kind=kind, visibility=visibility, claim_digest=digest
+        revision=state.revision + 1,
+        reason=reason,
+        kind=kind,
+        visibility=visibility,
+        namespace=namespace,
+        owner=owner,
+        applicability=applies_to(parse_applies(item) for item in applicability),
+        claim_digest=claim_digest_of(kind, visibility, state.title, state.summary, state.body),
     )
 
 

@@ -8,7 +8,7 @@ from grandbo.errors import Forbidden, InvalidInput
 from grandbo.events.models import Policy
 from grandbo.types import KINDS, Principal
 
-Act = Literal["record", "recall", "govern", "audit", "administer"]
+Act = Literal["record", "recall", "propose", "govern", "audit", "administer"]
 
 TIERS = ("team", "operations", "tech", "admin")
 ROLE_TIERS: dict[str, tuple[str, ...]] = {
@@ -20,11 +20,11 @@ ROLE_TIERS: dict[str, tuple[str, ...]] = {
 }
 # What a role may do is the product's; what it may see is the tenant's, in its policy.
 ROLE_ACTS: dict[str, frozenset[Act]] = {
-    "admin": frozenset({"record", "recall", "govern", "audit", "administer"}),
+    "admin": frozenset({"record", "recall", "propose", "govern", "audit", "administer"}),
     "auditor": frozenset({"recall", "audit"}),
-    "reviewer": frozenset({"record", "recall", "govern", "audit"}),
-    "investigator": frozenset({"recall"}),
-    "hook": frozenset({"record"}),
+    "reviewer": frozenset({"record", "recall", "propose", "govern", "audit"}),
+    "investigator": frozenset({"recall", "propose"}),
+    "hook": frozenset({"record", "propose"}),
 }
 ROLES = tuple(ROLE_ACTS)
 
@@ -37,14 +37,24 @@ DEFAULT_POLICY = Policy(
     candidates=25,
     lexical_floor_bp=200,
     lexical_alone_floor_bp=5_000,
+    stamps=(),
+    floor=0,
+    second_approval_kinds=(),
+    second_approval_tiers=(),
+    pending_candidates=200,
 )
+
+
+def may(principal: Principal, act: Act) -> bool:
+    """Whether one of the principal's roles may do this."""
+    return any(act in ROLE_ACTS.get(role, frozenset()) for role in principal.roles)
 
 
 def require(principal: Principal, act: Act) -> None:
     """Raise `Forbidden` unless one of the principal's roles may do this."""
-    if not any(act in ROLE_ACTS.get(role, frozenset()) for role in principal.roles):
-        may = ", ".join(role for role in ROLES if act in ROLE_ACTS[role])
-        raise Forbidden(f"To {act} needs one of the roles {may}.")
+    if not may(principal, act):
+        able = ", ".join(role for role in ROLES if act in ROLE_ACTS[role])
+        raise Forbidden(f"To {act} needs one of the roles {able}.")
 
 
 def visible_tiers(policy: Policy, principal: Principal) -> tuple[str, ...]:

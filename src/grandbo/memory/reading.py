@@ -53,7 +53,7 @@ _SEEN = sa.select(entries.c.entry_id).where(
     entries.c.entry_id == sa.any_(sa.bindparam("named", type_=pg.ARRAY(sa.Uuid))),
     entries.c.visibility == sa.any_(sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))),
 )
-_HIDDEN = {"claim_digest", "text_digest"}
+HIDDEN = {"claim_digest", "text_digest", "applies_systems", "applies_from", "applies_until"}
 
 
 def show_entry(
@@ -119,7 +119,7 @@ def _plain_link(row: Row, entry_id: UUID) -> dict[str, Any]:
 
 def plain_state(row: Row) -> dict[str, Any]:
     """The state columns of a row as plain values."""
-    return {name: _plain(row[name]) for name in STATE_COLUMNS if name not in _HIDDEN}
+    return {name: _plain(row[name]) for name in STATE_COLUMNS if name not in HIDDEN}
 
 
 def _revision(row: Row, seen: set[str]) -> dict[str, Any]:

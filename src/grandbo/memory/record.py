@@ -14,7 +14,7 @@ from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy
 from grandbo.memory.commands import Appended, Command, run_command, run_commands
 from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_record_finding
-from grandbo.memory.finding import Finding
+from grandbo.memory.finding import Finding, said_by
 from grandbo.memory.policy import check_visibility, require
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import entries, events
@@ -22,7 +22,7 @@ from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Acknowledgement, Clock, Principal, derived_id, digest_of, new_id, utc_now
 
 # Oldest first: the first entry that made a claim is the one that others corroborate.
-_SAME_CLAIM = (
+SAME_CLAIM = (
     sa.select(
         entries.c.entry_id,
         entries.c.revision,
@@ -122,11 +122,11 @@ def _command(
         tenant_id=tenant_id,
         principal=principal,
         command_id=command_id or finding_command_id(finding, visibility),
-        command_digest=digest_of(finding.model_dump(mode="json")),
+        command_digest=digest_of(said_by(finding)),
     )
     claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(finding, visibility))}
     decision = _Decision(finding, policy, visibility, principal)
-    return Command(context, [(_SAME_CLAIM, claim)], decision), decision
+    return Command(context, [(SAME_CLAIM, claim)], decision), decision
 
 
 class _Decision:
@@ -142,7 +142,7 @@ class _Decision:
     def __call__(self, found: list[list[Row]], now: datetime) -> Sequence[Event]:
         decided = decide_record_finding(
             self._finding,
-            [_same_claim(row) for row in found[0]],
+            [same_claim(row) for row in found[0]],
             policy=self._policy,
             visibility=self._visibility,
             author_type=self._principal.type,
@@ -185,7 +185,8 @@ def _acknowledgement(event: RecordedEvent) -> Acknowledgement:
     )
 
 
-def _same_claim(row: Row) -> SameClaim:
+def same_claim(row: Row) -> SameClaim:
+    """A row of `SAME_CLAIM` as the decider wants it."""
     incidents = {(item["source"], item["id"]) for item in row["supported_by"]}
     if row["incident_source"] is not None:
         incidents.add((row["incident_source"], row["incident_id"]))

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from grandbo.applicability import parse_applicability
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.events import models
 from grandbo.events.models import Policy
 from grandbo.memory import lifecycle
-from grandbo.memory.finding import Finding, parse_finding
+from grandbo.memory.finding import NAME_LIMIT, Finding, parse_finding
 from grandbo.memory.govern import (
     AT_REVISION,
     BEFORE_QUARANTINE,
@@ -21,12 +22,14 @@ from grandbo.memory.govern import (
     Wish,
     visible_state,
 )
-from grandbo.memory.lifecycle import EntryState
+from grandbo.memory.lifecycle import Classification, EntryState
 from grandbo.memory.policy import check_visibility, visible_tiers
 from grandbo.storage.database import Row, Step
+from grandbo.text import check_text
 from grandbo.types import KINDS, LINK_TYPES, LinkType, Principal, parse_moment
 
 CORRECTABLE = ("title", "summary", "body", "service", "tags", "confidence_bp", "evidence", "occurred_at", "ended_at")
+CLASSIFIED = ("kind", "visibility", "namespace", "owner", "applicability")
 LONGEST_REVIEW_DAYS = 3_650
 LARGEST_REVISION = 2_147_483_647
 
@@ -39,8 +42,7 @@ def correct(entry_id: UUID, changes: Mapping[str, Any], reason: str, **options: 
     unknown = sorted(set(given) - set(CORRECTABLE))
     if unknown or not given:
         raise InvalidInput(f"{unknown[0] if unknown else 'changes'}: name some of {', '.join(CORRECTABLE)}.")
-    # The rules of a finding, field by field; what is not named is filled in only to let them run.
-    values = _changed_values(parse_finding({**_PLACEHOLDER, **given}), given)
+    values = correction_values(given)
     said = {name: given[name] for name in sorted(given)}
     return _wish(
         "correct",
@@ -142,26 +144,39 @@ def expire(entry_id: UUID, at: str, reason: str, **options: Any) -> Wish:
 
 
 def reclassify(
-    principal: Principal,
-    policy: Policy,
-    entry_id: UUID,
-    kind: str | None,
-    visibility: str | None,
-    reason: str,
-    **options: Any,
+    principal: Principal, policy: Policy, entry_id: UUID, changes: Mapping[str, Any], reason: str, **options: Any
 ) -> Wish:
-    """Another kind or another tier; the writer must see both the old tier and the new one."""
-    if kind is not None and kind not in KINDS:
-        raise InvalidInput(f"kind: it must be one of {', '.join(KINDS)}.", field="kind")
-    if kind is None and visibility is None:
-        raise InvalidInput("kind: name a kind, a visibility, or both.", field="kind")
-    tier = check_visibility(policy, principal, visibility) if visibility is not None else None
+    """Another kind, tier, namespace, owner or applicability; the writer must see both the old tier and the new one."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    wanted = _classification(principal, policy, given)
+    said = {name: given[name] for name in sorted(given)}
+    # Both were always said; a retry from before the others came must be the same command.
+    said = {"kind": None, "visibility": None, **said}
 
     def decide(state: EntryState, _found: list[list[Row]], _now: datetime) -> models.EntryChanged | None:
-        wanted = next((known for known in KINDS if known == kind), state.kind)
-        return lifecycle.decide_reclassify(state, wanted, tier or state.visibility, reason)
+        return lifecycle.decide_reclassify(state, wanted, reason)
 
-    return _wish("reclassify", entry_id, reason, decide, {"kind": kind, "visibility": visibility}, options)
+    return _wish("reclassify", entry_id, reason, decide, said, options)
+
+
+def _classification(principal: Principal, policy: Policy, given: Mapping[str, Any]) -> Classification:
+    if not given:
+        raise InvalidInput(f"kind: name at least one of {', '.join(CLASSIFIED)}.", field="kind")
+    kind = next((known for known in KINDS if known == given.get("kind")), None)
+    if kind is None and "kind" in given:
+        raise InvalidInput(f"kind: it must be one of {', '.join(KINDS)}.", field="kind")
+    for name in ("namespace", "owner"):
+        if name in given:
+            if not isinstance(given[name], str):
+                raise InvalidInput(f"{name}: it must be text.", field=name)
+            check_text(given[name], name, limit=NAME_LIMIT, single_line=True)
+    return Classification(
+        kind=kind,
+        visibility=check_visibility(policy, principal, given["visibility"]) if "visibility" in given else None,
+        namespace=given.get("namespace"),
+        owner=given.get("owner"),
+        applicability=parse_applicability(given["applicability"]) if "applicability" in given else None,
+    )
 
 
 def quarantine(entry_id: UUID, reason: str, **options: Any) -> Wish:
@@ -237,6 +252,12 @@ def _wish(
 
 def _other(tenant_id: UUID, entry_id: UUID) -> Step:
     return CURRENT, {"tenant_id": tenant_id, "entry_id": entry_id}
+
+
+def correction_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a correction, checked, as the state has them."""
+    # The rules of a finding, field by field; what is not named is filled in only to let them run.
+    return _changed_values(parse_finding({**_PLACEHOLDER, **given}), given)
 
 
 def _changed_values(finding: Finding, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
+from grandbo.applicability import Applies, ranges_by_system
 from grandbo.errors import EventUnreadable
 from grandbo.events import models
 from grandbo.events.log import RecordedEvent
@@ -73,7 +74,8 @@ _SUPERSEDE = _change(**_given("status", "superseded_by"))
 _SET_DISPUTE = _change(**_given("disputed", "disputed_with"))
 _SET_VERIFIED = _change(**_given("verified_at", "review_at"))
 _SET_EXPIRY = _change(**_given("expires_at"))
-_RECLASSIFY = _change(**_given("kind", "visibility", "claim_digest"))
+_APPLIES = ("applicability", "applies_systems", "applies_from", "applies_until")
+_RECLASSIFY = _change(**_given("kind", "visibility", "claim_digest", "namespace", "owner", *_APPLIES))
 
 _CLOSE_REVISION = (
     sa.update(revisions)
@@ -136,9 +138,7 @@ def _changed(
         case models.EntryExpirySet():
             return _SET_EXPIRY, {"new_expires_at": from_utc_text(data.expires_at)}
         case models.EntryReclassified():
-            claim = bytes.fromhex(data.claim_digest)
-            values = {"new_kind": data.kind, "new_visibility": data.visibility, "new_claim_digest": claim}
-            return _RECLASSIFY, values
+            return _RECLASSIFY, _class_values(data)
     raise EventUnreadable(f"No projection for {event.header.event_type}.", position=event.position)
 
 
@@ -157,6 +157,29 @@ def _text_values(data: models.TextChanged) -> dict[str, Any]:
         "new_ended_at": from_utc_text(data.ended_at) if data.ended_at else None,
         "new_claim_digest": bytes.fromhex(data.claim_digest),
         "new_text_digest": bytes.fromhex(data.text_digest),
+    }
+
+
+def _class_values(data: models.EntryReclassified) -> dict[str, Any]:
+    return {
+        "new_kind": data.kind,
+        "new_visibility": data.visibility,
+        "new_claim_digest": bytes.fromhex(data.claim_digest),
+        "new_namespace": data.namespace,
+        "new_owner": data.owner,
+        **{f"new_{name}": value for name, value in _applies(data.applicability).items()},
+    }
+
+
+def _applies(applicability: tuple[models.AppliesTo, ...]) -> dict[str, list[Any]]:
+    """What it applies to, as people read it, and as ranges of keys that the database compares."""
+    items = [Applies(item.system, item.versions) for item in applicability]
+    ranges = ranges_by_system(items)
+    return {
+        "applicability": [str(item) for item in items],
+        "applies_systems": [system for system, _, _ in ranges],
+        "applies_from": [low for _, low, _ in ranges],
+        "applies_until": [high for _, _, high in ranges],
     }
 
 
@@ -212,4 +235,7 @@ def _recorded_row(event: RecordedEvent, recorded: models.EntryRecorded) -> dict[
         "changed_at": event.header.recorded_at,
         "disputed_with": None,
         "superseded_by": None,
+        "namespace": recorded.namespace,
+        "owner": recorded.owner,
+        **_applies(recorded.applicability),
     }

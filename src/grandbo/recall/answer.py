@@ -63,6 +63,9 @@ class Match:
     score: float
     lexical: Lexical | None
     semantic: Semantic | None
+    namespace: str = ""
+    owner: str | None = None
+    applies_to: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, in the documented shape."""
@@ -85,10 +88,29 @@ class Match:
             "evidence": list(self.evidence),
             "external_id": self.external_id,
             "visibility": self.visibility,
+            "namespace": self.namespace,
+            "owner": self.owner,
+            "applies_to": list(self.applies_to),
             "score": self.score,
             "lexical": self.lexical.as_dict() if self.lexical else None,
             "semantic": self.semantic.as_dict() if self.semantic else None,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """
+    What the asker's context kept out: how many entries do not apply to his systems, and which of his versions are none.
+
+    Entries that depend on the version of a system in `unreadable` are among the excluded.
+    """
+
+    applicability: int
+    unreadable: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"applicability": self.applicability, "unreadable": list(self.unreadable)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +126,7 @@ class Searched:
     near_misses: int
     nearest_beyond: float | None
     empty_reason: EmptyReason | None
+    excluded: Excluded = Excluded(0, ())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -116,24 +139,31 @@ class Searched:
             "without_vector": self.without_vector,
             "near_misses": self.near_misses,
             "nearest_beyond": self.nearest_beyond,
+            "excluded": self.excluded.as_dict(),
             "empty_reason": self.empty_reason,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Matches, best first, or why there are none; the moment it was given at; the receipt that records it."""
+    """
+    Matches, best first, or why there are none; the moment it was given at; the receipt that records it.
+
+    `floor` is what the tenant's policy has given where nothing matched: core references, in neither list.
+    """
 
     matches: tuple[Match, ...]
     searched: Searched
     position: int
     instant: datetime
     receipt_id: UUID
+    floor: tuple[Match, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, in the documented shape."""
         return {
             "matches": [match.as_dict() for match in self.matches],
+            "floor": [match.as_dict() for match in self.floor],
             "searched": self.searched.as_dict(),
             "position": self.position,
             "instant": utc_text(self.instant),

@@ -14,13 +14,13 @@ from grandbo.events.models import Policy
 from grandbo.fusion import fuse
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.tenants import POLICY_IN_FORCE
-from grandbo.recall.answer import Answer, EmptyReason, Lexical, Match, Mode, Searched, Semantic
+from grandbo.recall.answer import Answer, EmptyReason, Excluded, Lexical, Match, Mode, Searched, Semantic
 from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
 from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
 from grandbo.recall.scope import Scope
-from grandbo.recall.statement import recall_query
+from grandbo.recall.statement import floor_query, recall_query
 from grandbo.recall.view import View, held_at
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import policies
@@ -83,7 +83,7 @@ def query_topic(
             setting = Setting(View.LIVE, head.position, scope, policy, head.position, tiers)
         else:
             setting = _setting_then(transaction, question, tenant_id, principal, as_of, head, tiers, now)
-        answer = answer_in(transaction, question, vector, setting)
+        answer = answer_in(transaction, question, in_force(vector, setting.policy), setting)
     receipts.put(_receipt(answer, setting, principal, question, as_of, now))
     return answer
 
@@ -113,6 +113,20 @@ def policy_at(transaction: Transaction, tenant_id: UUID, position: int) -> Polic
     return Policy.model_validate(rows[0]["policy"])
 
 
+def in_force(vector: TopicVector, policy: Policy) -> TopicVector:
+    """
+    The topic's vector with the cutoff that the policy sets for its space.
+
+    None where the policy names spaces and this is not one of them: its vectors are not complete yet, or no more.
+    """
+    if vector.stamp is None or not policy.stamps:
+        return vector
+    cutoff = next((item.cutoff_bp for item in policy.stamps if item.stamp == vector.stamp), None)
+    if cutoff is None:
+        return TopicVector(degraded="stamp_not_in_force")
+    return TopicVector(vector.vector, vector.stamp, cutoff / 10_000)
+
+
 def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instant: datetime) -> Scope:
     """The scope of a question for who sees these tiers."""
     return Scope(
@@ -122,6 +136,8 @@ def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instan
         instant=instant,
         kinds=question.kinds,
         service=question.service,
+        namespace=question.namespace,
+        context=question.context,
     )
 
 
@@ -138,8 +154,27 @@ def answer_in(transaction: Transaction, question: Question, vector: TopicVector,
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
         rows = transaction.execute(recall_query(scope.shape, setting.view, **shown), _params(question, setting, vector))
     matches = _fused(rows, policy, question.limit)
-    searched = _searched(rows, signals, vector, matches)
-    return Answer(matches, searched, setting.position, scope.instant, new_id())
+    floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
+    searched = _searched(rows, signals, vector, matches, scope)
+    return Answer(matches, searched, setting.position, scope.instant, new_id(), floor)
+
+
+def _floor(transaction: Transaction, setting: Setting) -> tuple[Match, ...]:
+    """What the tenant wants given where nothing matched. Of the same snapshot, within the same scope."""
+    params = {
+        **setting.scope.params(),
+        "position": setting.position,
+        "seen_at": setting.seen_at,
+        "seen_tiers": list(setting.seen_tiers),
+        "floor": setting.policy.floor,
+    }
+    rows = transaction.execute(floor_query(setting.scope.shape, setting.view), params)
+    ordered = sorted(rows, key=lambda row: (row["verified_at"] is None, _age(row), row["entry_id"]))
+    return tuple(_match(row, 0.0) for row in ordered)
+
+
+def _age(row: Row) -> float:
+    return -row["verified_at"].timestamp() if row["verified_at"] else 0.0
 
 
 def _signals(mode: Mode, vector: TopicVector) -> tuple[str, ...]:
@@ -193,6 +228,9 @@ def _match(row: Row, score: float) -> Match:
         evidence=tuple(row["evidence"]),
         external_id=row["external_id"],
         visibility=row["visibility"],
+        namespace=row["namespace"],
+        owner=row["owner"],
+        applies_to=tuple(row["applicability"]),
         score=score,
         lexical=None if lexical is None else Lexical(lexical, _rarest_first(row)),
         semantic=None if semantic is None else Semantic(semantic, row["distance"]),
@@ -204,10 +242,13 @@ def _rarest_first(row: Row) -> tuple[str, ...]:
     return tuple(term for term in row["rarest_first"] if term in matched)
 
 
-def _searched(rows: list[Row], signals: tuple[str, ...], vector: TopicVector, matches: tuple[Match, ...]) -> Searched:
-    counts: dict[str, Any] = (
-        rows[0] if rows else {"eligible": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}
-    )
+_NO_COUNTS = {"eligible": 0, "inapplicable": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}
+
+
+def _searched(
+    rows: list[Row], signals: tuple[str, ...], vector: TopicVector, matches: tuple[Match, ...], scope: Scope
+) -> Searched:
+    counts: dict[str, Any] = rows[0] if rows else _NO_COUNTS
     embedded = counts["embedded"]
     return Searched(
         signals=signals,
@@ -218,6 +259,7 @@ def _searched(rows: list[Row], signals: tuple[str, ...], vector: TopicVector, ma
         without_vector=None if embedded is None else counts["eligible"] - embedded,
         near_misses=counts["near_misses"],
         nearest_beyond=counts["nearest_beyond"],
+        excluded=Excluded(counts["inapplicable"], scope.unreadable),
         empty_reason=None if matches else _why_empty(counts, vector, ran=bool(rows)),
     )
 

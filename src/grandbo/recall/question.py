@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from grandbo.applicability import parse_context
 from grandbo.errors import InvalidInput
 from grandbo.recall.answer import MODES, Mode
 from grandbo.recall.topic import Topic, check_topic
@@ -26,6 +27,8 @@ class Question:
     service: str | None
     mode: Mode
     statuses: tuple[str, ...]
+    namespace: str | None = None
+    context: tuple[tuple[str, str], ...] = ()
 
     def parameters(self) -> dict[str, Any]:
         """What a receipt keeps: everything but the topic."""
@@ -35,6 +38,8 @@ class Question:
             "service": self.service,
             "mode": self.mode,
             "statuses": list(self.statuses),
+            "namespace": self.namespace,
+            "context": dict(self.context),
         }
 
 
@@ -46,6 +51,8 @@ def check_question(
     service: object = None,
     mode: object = None,
     statuses: object = None,
+    namespace: object = None,
+    context: object = None,
 ) -> Question:
     """
     Check what was asked; None stands for a default everywhere.
@@ -58,16 +65,29 @@ def check_question(
         limit = DEFAULT_LIMIT
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit: it must be a whole number from 1 to {MAX_LIMIT}.", field="limit")
-    if service is not None:
-        if not isinstance(service, str) or not service.strip():
-            raise InvalidInput("service: it must be the name of a service.", field="service")
-        check_text(service, "service", limit=200, single_line=True)
     mode = "hybrid" if mode is None else mode
     chosen = next((known for known in MODES if known == mode), None)
     if chosen is None:
         raise InvalidInput(f"mode: it must be one of {', '.join(MODES)}.", field="mode")
     chosen_statuses = _names(statuses, "status", STATUSES) or DEFAULT_STATUSES
-    return Question(checked, limit, _names(kinds, "kind", KINDS), service, chosen, chosen_statuses)
+    return Question(
+        topic=checked,
+        limit=limit,
+        kinds=_names(kinds, "kind", KINDS),
+        service=_name(service, "service"),
+        mode=chosen,
+        statuses=chosen_statuses,
+        namespace=_name(namespace, "namespace"),
+        context=tuple(sorted(parse_context(context).items())),
+    )
+
+
+def _name(given: object, field: str) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.strip():
+        raise InvalidInput(f"{field}: it must be the name of a {field}.", field=field)
+    return check_text(given, field, limit=200, single_line=True)
 
 
 def _names(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:

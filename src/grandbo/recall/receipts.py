@@ -60,7 +60,11 @@ class Receipt:
 
 
 def matches_kept(answer: Answer) -> list[dict[str, Any]]:
-    """What a receipt keeps of the matches: which, where, how near, and the label; never the terms, which are topic."""
+    """
+    What a receipt keeps of the matches and the floor: which, where, how near, and the label.
+
+    Never the terms, which are topic.
+    """
     return [
         {
             "entry_id": str(match.entry_id),
@@ -72,7 +76,7 @@ def matches_kept(answer: Answer) -> list[dict[str, Any]]:
             "distance": match.semantic.distance if match.semantic else None,
             "disputed": match.disputed,
         }
-        for match in answer.matches
+        for match in (*answer.matches, *answer.floor)
     ]
 
 

@@ -36,7 +36,7 @@ _BEYOND: sa.Select[Any] = (
     sa.select(sa.literal_column("1").label("one"))
     .select_from(revisions.join(entries, entries.c.entry_id == revisions.c.entry_id))
     .where(
-        in_scope(revisions, Shape(by_kind=False, by_service=False)),
+        in_scope(revisions, Shape()),
         held(View.AS_OF, revisions),
         of_tenant(entries),
         entries.c.visibility != sa.all_(sa.bindparam("own_tiers", type_=pg.ARRAY(sa.Text))),
@@ -97,7 +97,7 @@ def replay_receipt(
 
 
 def _question(topic: str, parameters: dict[str, Any]) -> Question:
-    names = ("limit", "kinds", "service", "mode", "statuses")
+    names = ("limit", "kinds", "service", "mode", "statuses", "namespace", "context")
     return check_question(topic, **{name: parameters.get(name) for name in names})
 
 

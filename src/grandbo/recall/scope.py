@@ -15,10 +15,12 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
+from grandbo.applicability import key_of
 from grandbo.storage.tenancy import of_tenant
 
 _Texts = pg.ARRAY(sa.Text)
 _Time = sa.DateTime(timezone=True)
+_Keys = pg.ARRAY(sa.LargeBinary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,23 @@ class Scope:
     instant: datetime
     kinds: tuple[str, ...] = ()
     service: str | None = None
+    namespace: str | None = None
+    context: tuple[tuple[str, str], ...] = ()
 
     @property
     def shape(self) -> Shape:
         """Which of the optional filters are given: each shape is a statement of its own, planned for what it has."""
-        return Shape(by_kind=bool(self.kinds), by_service=self.service is not None)
+        return Shape(
+            by_kind=bool(self.kinds),
+            by_service=self.service is not None,
+            by_namespace=self.namespace is not None,
+            by_context=bool(self.context),
+        )
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Systems of the context whose version is none: what depends on their version is left out."""
+        return tuple(system for system, version in self.context if key_of(version) is None)
 
     def params(self) -> dict[str, Any]:
         """Values for the placeholders that `in_scope` and `visible` leave."""
@@ -46,6 +60,9 @@ class Scope:
             "instant": self.instant,
             "kinds": list(self.kinds),
             "service": self.service,
+            "namespace": self.namespace,
+            "systems": [system for system, _ in self.context],
+            "version_keys": [key_of(version) for _, version in self.context],
         }
 
 
@@ -53,8 +70,15 @@ class Scope:
 class Shape:
     """The optional filters in use."""
 
-    by_kind: bool
-    by_service: bool
+    by_kind: bool = False
+    by_service: bool = False
+    by_namespace: bool = False
+    by_context: bool = False
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether a vector's row says all of the scope by itself."""
+        return not (self.by_namespace or self.by_context)
 
 
 def visible(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -63,7 +87,7 @@ def visible(table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def in_scope(table: sa.FromClause, shape: Shape) -> sa.ColumnElement[bool]:
-    """The whole scope, on any table that carries its columns."""
+    """The scope but for applicability and namespace, on any table that carries its columns."""
     instant = sa.bindparam("instant", type_=_Time)
     conditions = [
         visible(table),
@@ -76,3 +100,43 @@ def in_scope(table: sa.FromClause, shape: Shape) -> sa.ColumnElement[bool]:
     if shape.by_service:
         conditions.append(table.c.service == sa.bindparam("service", type_=sa.Text))
     return sa.and_(*conditions)
+
+
+def of_namespace(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """The rows of the namespace that was asked for."""
+    return table.c.namespace == sa.bindparam("namespace", type_=sa.Text)
+
+
+def applicable(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """
+    Whether a row applies to the asker's systems: of each that both name, the version lies in one of the row's ranges.
+
+    A version that is none lies in no range, so what depends on it does not apply.
+    """
+    asked = (
+        sa.func.unnest(
+            sa.bindparam("systems", type_=_Texts),
+            sa.bindparam("version_keys", type_=_Keys),
+        )
+        .table_valued(sa.column("system", sa.Text), sa.column("version", sa.LargeBinary), name="asked")
+        .render_derived()
+    )
+    span = (
+        sa.func.unnest(table.c.applies_systems, table.c.applies_from, table.c.applies_until)
+        .table_valued(
+            sa.column("system", sa.Text),
+            sa.column("low", sa.LargeBinary),
+            sa.column("high", sa.LargeBinary),
+            name="span",
+        )
+        .render_derived()
+    )
+    one: sa.ColumnElement[int] = sa.literal_column("1")
+    is_within = sa.exists(
+        sa.select(one)
+        .select_from(span)
+        .where(span.c.system == asked.c.system, span.c.low <= asked.c.version, span.c.high > asked.c.version)
+        .correlate(table, asked)
+    )
+    names_it = asked.c.system == sa.any_(table.c.applies_systems)
+    return sa.not_(sa.exists(sa.select(one).select_from(asked).where(names_it, sa.not_(is_within)).correlate(table)))

@@ -15,11 +15,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.recall.scope import Shape, visible
-from grandbo.recall.view import View, eligible_entries, held, rows_behind, vectors_in_scope
-from grandbo.storage.tables import Vector, embeddings, terms
+from grandbo.recall.view import View, entries_in_scope, held, rows_behind, vectors_in_scope
+from grandbo.storage.tables import Vector, embeddings, entries, revisions, terms
+from grandbo.storage.tenancy import of_tenant
 
 # How far beyond the cutoff still counts as a near miss, in cosine distance.
 NEAR_MARGIN = 0.05
+CORE_TAG = "core"
 
 _ROW_COLUMNS = (
     "revision",
@@ -38,6 +40,9 @@ _ROW_COLUMNS = (
     "evidence",
     "external_id",
     "visibility",
+    "namespace",
+    "owner",
+    "applicability",
 )
 
 _Candidates = sa.bindparam("candidates", type_=sa.Integer)
@@ -49,11 +54,11 @@ def recall_query(shape: Shape, view: View, *, lexical: bool, semantic: bool) -> 
     """
     The statement for one shape of scope, one view, and the signals that run.
 
-    Gives at least one row. Each has the counts (`eligible`, `embedded`, `near_misses`, `nearest_beyond`), the topic's
-    terms `rarest_first`, and, unless nothing matched, one candidate with its rank, terms and distance in either list.
+    Gives at least one row. Each has the counts (`eligible`, `inapplicable`, `embedded`, `near_misses`,
+    `nearest_beyond`), the topic's terms `rarest_first`, and, unless nothing matched, one candidate with its rank, terms
+    and distance in either list.
     """
-    eligible = _materialized(eligible_entries(view, shape), "eligible")
-    size = sa.select(sa.func.count().label("eligible")).select_from(eligible).cte("size")
+    eligible, size = _eligible(view, shape)
     semantic_list, near = _semantic_list(shape, view, eligible) if semantic else _no_semantic_list()
     floor = _lexical_floor(size, semantic_list, near)
     lexical_list, rarities = _lexical_list(view, eligible, size, floor) if lexical else _no_lexical_list()
@@ -73,7 +78,49 @@ def recall_query(shape: Shape, view: View, *, lexical: bool, semantic: bool) -> 
     )
     found = rows_behind(view, candidate, _ROW_COLUMNS).cte("found")
     once = size.join(near, sa.true()).join(rarities, sa.true())
-    return sa.select(size.c.eligible, near, rarities, found).select_from(once.outerjoin(found, sa.true()))
+    counts = (size.c.eligible, size.c.inapplicable)
+    return sa.select(*counts, near, rarities, found).select_from(once.outerjoin(found, sa.true()))
+
+
+@lru_cache(maxsize=64)
+def floor_query(shape: Shape, view: View) -> sa.Select[Any]:
+    """
+    The core references in scope, the last verified first: what a tenant may have given where nothing matched.
+
+    A reference is core by its tag `core`. Columns are those of a candidate that is in neither list.
+    """
+    eligible, _ = _eligible(view, shape)
+    state = entries if view is View.LIVE else revisions
+    core = (
+        sa.select(
+            state.c.entry_id,
+            sa.cast(sa.null(), sa.BigInteger).label("lexical_rank"),
+            sa.cast(sa.null(), sa.BigInteger).label("semantic_rank"),
+        )
+        .join(eligible, eligible.c.entry_id == state.c.entry_id)
+        .where(of_tenant(state), state.c.kind == "reference", sa.literal(CORE_TAG, sa.Text) == sa.any_(state.c.tags))
+        .order_by(state.c.verified_at.desc().nulls_last(), state.c.entry_id)
+        .limit(sa.bindparam("floor", type_=sa.Integer))
+    )
+    if view is View.AS_OF:
+        core = core.where(held(view, state))
+    return rows_behind(view, _materialized(core, "core"), _ROW_COLUMNS)
+
+
+def _eligible(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
+    """The entries that may be ranked, and how many they are; with the asker's systems, how many do not apply."""
+    if not shape.by_context:
+        eligible = _materialized(entries_in_scope(view, shape), "eligible")
+        none: sa.ColumnElement[int] = sa.literal(0, sa.BigInteger)
+        size = sa.select(sa.func.count().label("eligible"), none.label("inapplicable")).select_from(eligible)
+        return eligible, size.cte("size")
+    scoped = _materialized(entries_in_scope(view, shape), "scoped")
+    eligible = _materialized(sa.select(scoped.c.entry_id).where(scoped.c.applies), "eligible")
+    size = sa.select(
+        sa.func.count().filter(scoped.c.applies).label("eligible"),
+        sa.func.count().filter(sa.not_(scoped.c.applies)).label("inapplicable"),
+    )
+    return eligible, size.select_from(scoped).cte("size")
 
 
 def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.ColumnElement[int]:

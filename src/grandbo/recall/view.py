@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.recall.scope import Shape, in_scope, visible
+from grandbo.recall.scope import Shape, applicable, in_scope, of_namespace, visible
 from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
 
@@ -38,31 +38,31 @@ def held(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
     return table.c.to_position.is_(None) if view is View.LIVE else held_at(table, "position")
 
 
-def eligible_entries(view: View, shape: Shape) -> sa.Select[Any]:
-    """Ids of the entries in scope."""
+def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:
+    """Ids of the entries in scope; where the asker names his systems, each with whether it applies to them."""
+    state = entries if view is View.LIVE else revisions
+    columns: list[sa.ColumnElement[Any]] = [state.c.entry_id]
+    if shape.by_context:
+        columns.append(applicable(state).label("applies"))
+    found = sa.select(*columns).where(in_scope(state, shape))
+    if shape.by_namespace:
+        found = found.where(of_namespace(state))
     if view is View.LIVE:
-        return sa.select(entries.c.entry_id).where(in_scope(entries, shape))
+        return found
     # An entry that was raised above the asker's tiers since is not shown as it was before either.
     seen = revisions.alias("seen")
     tiers = sa.bindparam("seen_tiers", type_=pg.ARRAY(sa.Text))
-    return (
-        sa.select(revisions.c.entry_id)
-        .join(seen, seen.c.entry_id == revisions.c.entry_id)
-        .where(
-            in_scope(revisions, shape),
-            held(view, revisions),
-            of_tenant(seen),
-            held_at(seen, "seen_at"),
-            seen.c.visibility == sa.any_(tiers),
-        )
+    return found.join(seen, seen.c.entry_id == revisions.c.entry_id).where(
+        held(view, revisions), of_tenant(seen), held_at(seen, "seen_at"), seen.c.visibility == sa.any_(tiers)
     )
 
 
 def vectors_in_scope(view: View, shape: Shape, eligible: sa.CTE) -> sa.ColumnElement[bool]:
     """Which vectors may be measured: a live one carries its entry's scope, an old one takes it from the revision."""
-    if view is View.LIVE:
-        return sa.and_(in_scope(embeddings, shape), held(view, embeddings))
     in_eligible = embeddings.c.entry_id.in_(sa.select(eligible.c.entry_id))
+    if view is View.LIVE:
+        live = sa.and_(in_scope(embeddings, shape), held(view, embeddings))
+        return live if shape.is_carried else sa.and_(live, in_eligible)
     return sa.and_(of_tenant(embeddings), held(view, embeddings), in_eligible)
 
 

@@ -30,6 +30,7 @@ metadata = sa.MetaData(schema=SCHEMA)
 
 _Time = sa.DateTime(timezone=True)
 _Texts = pg.ARRAY(sa.Text)
+_Keys = pg.ARRAY(sa.LargeBinary)
 
 
 def _tenant() -> sa.Column[Any]:
@@ -117,6 +118,12 @@ def _state() -> list[sa.Column[Any]]:
         sa.Column("changed_at", _Time, nullable=False),
         sa.Column("disputed_with", sa.Uuid),
         sa.Column("superseded_by", sa.Uuid),
+        sa.Column("namespace", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text),
+        sa.Column("applicability", _Texts, nullable=False),
+        sa.Column("applies_systems", _Texts, nullable=False),
+        sa.Column("applies_from", _Keys, nullable=False),
+        sa.Column("applies_until", _Keys, nullable=False),
     ]
 
 
@@ -204,8 +211,39 @@ links = sa.Table(
     sa.Column("linked_at", _Time, nullable=False),
 )
 
+candidates = sa.Table(
+    "org_memory_candidates",
+    metadata,
+    _tenant(),
+    sa.Column("candidate_id", sa.Uuid, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("visibility", sa.Text, nullable=False),
+    sa.Column("claim_digest", sa.LargeBinary, nullable=False),
+    sa.Column("incident_source", sa.Text),
+    sa.Column("incident_id", sa.Text),
+    sa.Column("content", pg.JSONB, nullable=False),
+    sa.Column("flags", _Texts, nullable=False),
+    sa.Column("risk", sa.Integer, nullable=False),
+    sa.Column("into_entry", sa.Uuid),
+    sa.Column("author_type", sa.Text, nullable=False),
+    sa.Column("proposed_by", sa.Text, nullable=False),
+    sa.Column("proposal_reason", sa.Text, nullable=False),
+    sa.Column("approved_by", _Texts, nullable=False),
+    sa.Column("decided_by", sa.Text),
+    sa.Column("decision_reason", sa.Text),
+    sa.Column("outcome", sa.Text),
+    sa.Column("entry_id", sa.Uuid),
+    sa.Column("entry_revision", sa.Integer),
+    sa.Column("proposed_at", _Time, nullable=False),
+    sa.Column("changed_at", _Time, nullable=False),
+)
+
 # Derived from the log, rebuilt from the log, left out of backups. Parents before children.
-PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings, links)
+PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings, links, candidates)
 
 # -- operational: not derived from events, never rebuilt ---------------------------------------------------------------
 

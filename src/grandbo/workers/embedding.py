@@ -22,8 +22,9 @@ import structlog
 from grandbo.embedding import Embedder, Window, windows
 from grandbo.errors import EmbedderError, EmbedderMisconfigured, EmbedderTransient, GrandboError
 from grandbo.events.log import CommandContext, Event
-from grandbo.events.models import EmbeddedWindow, EntryEmbedded
+from grandbo.events.models import EmbeddedWindow, EntryEmbedded, StampInForce
 from grandbo.memory.commands import Command, run_commands
+from grandbo.memory.policies import adopt_stamp
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tenancy import all_tenants
 from grandbo.types import Clock, Principal, derived_id, digest_of, utc_now
@@ -56,6 +57,7 @@ class EmbeddingWorker:
         self._stopped = False
         self._failures = 0
         self.last_pass_at: float | None = None
+        self._adopted: set[tuple[UUID, str]] = set()
 
     def run(self) -> None:
         """Work until `stop`; a failure of the provider or the database pauses the work and never ends it."""
@@ -92,6 +94,8 @@ class EmbeddingWorker:
             counts = count_backlog(self._database, tenant_id, self._embedder_stamp())
             if progress:
                 progress(counts)
+            if not counts.pending:
+                self._adopt_if_complete(tenant_id, self._embedder_stamp())
             if not counts.pending or (deadline is not None and time.monotonic() > deadline):
                 return counts
             try:
@@ -114,6 +118,7 @@ class EmbeddingWorker:
         stamp = self._embedder_stamp()
         rows = pending_embeddings(self._database, tenant_id, stamp, self._clock(), at_most)
         if not rows:
+            self._adopt_if_complete(tenant_id, stamp)
             return 0
         prepared = [_Prepared(row, windows(row["title"], _text(row))) for row in rows]
         try:
@@ -123,6 +128,17 @@ class EmbeddingWorker:
         except EmbedderError as error:
             vectors = self._embed_singly(tenant_id, stamp, prepared, error)
         return self._append(tenant_id, stamp, vectors)
+
+    def _adopt_if_complete(self, tenant_id: UUID, stamp: str) -> None:
+        """The change of a model ends here: once every entry has its vectors in the new space, recall may use it."""
+        if (tenant_id, stamp) in self._adopted:
+            return
+        counts = count_backlog(self._database, tenant_id, stamp)
+        if counts.entries and counts.embedded == counts.entries:
+            in_force = StampInForce(stamp=stamp, cutoff_bp=self._embedder.stamp.cutoff_bp)
+            command_id = derived_id("stamp_in_force", str(tenant_id), stamp)
+            adopt_stamp(self._database, tenant_id, WORKER, in_force, command_id, self._clock)
+            self._adopted.add((tenant_id, stamp))
 
     def _embed_singly(
         self, tenant_id: UUID, stamp: str, prepared: Sequence[_Prepared], error: EmbedderError

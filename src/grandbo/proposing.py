@@ -1,0 +1,123 @@
+"""The verbs on candidates, as the library has them. `TenantMemory` is one of these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from grandbo.errors import NotFound, TopicIsSlug, TopicTooShort
+from grandbo.memory import reading, reviewing
+from grandbo.memory.differences import state_differences
+from grandbo.memory.policy import may
+from grandbo.memory.proposing import Candidates, Decided
+from grandbo.recall.topic import TOPIC_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grandbo.events.models import Policy
+    from grandbo.memory.tenants import Tenant
+    from grandbo.recall.answer import Answer
+    from grandbo.storage.database import Database
+    from grandbo.types import Clock, Principal
+
+NEAREST = 3
+_COMPARED = ("title", "summary", "body", "kind", "service")
+
+
+class Proposing:
+    """
+    Propose, review and decide. The commands take `reason`, and optionally `expected_version` (the version that the
+    wish was formed on) and `command_id`.
+    """
+
+    tenant: Tenant
+    principal: Principal
+    _database: Database
+    query_topic: Callable[..., Answer]
+
+    def _clock(self) -> Clock:
+        raise TypeError("a TenantMemory has a clock")
+
+    def _policy_now(self) -> Policy:
+        """The policy in force, however long this memory has been open."""
+        raise TypeError("a TenantMemory knows its policy")
+
+    def _changed(self) -> None:
+        """Called after something was appended."""
+
+    def propose(self, document: Mapping[str, Any], **options: Any) -> Decided:
+        """
+        Propose what a finding would say, of any kind; it is recalled only once a person has approved it.
+
+        Options: `origin` (`{type: conversation|person, ref, label}`, for what has no evidence), `into` (the entry that
+        it would correct), `reason`, `command_id`.
+        """
+        return self._candidates().propose(document, **options)
+
+    def amend_candidate(
+        self, candidate_id: UUID, changes: Mapping[str, Any], *, reason: str, **options: Any
+    ) -> Decided:
+        """Replace the named fields; approvals that it had are void."""
+        return self._candidates().amend(candidate_id, changes, reason=reason, **options)
+
+    def approve_candidate(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
+        """Let it in as an entry of its own; `changes` are fields that the reviewer sets."""
+        return self._told(self._candidates().approve(candidate_id, reason=reason, **options))
+
+    def merge_candidate(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
+        """Let it in as a correction of the entry `into`, or of the one that the proposal names."""
+        return self._told(self._candidates().merge(candidate_id, reason=reason, **options))
+
+    def reject_candidate(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
+        """Decide against it."""
+        return self._candidates().reject(candidate_id, reason=reason, **options)
+
+    def withdraw_candidate(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
+        """Take one's own proposal back."""
+        return self._candidates().withdraw(candidate_id, reason=reason, **options)
+
+    def reopen_candidate(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
+        """Undo the decision, and what it put into the memory."""
+        return self._told(self._candidates().reopen(candidate_id, reason=reason, **options))
+
+    def candidates(self, **wanted: Any) -> list[dict[str, Any]]:
+        """A page of the queue: `status` (pending), `kind`, `mine`, `limit`, `after` (risk, position)."""
+        return reviewing.list_candidates(self._database, *self._who(), **wanted)
+
+    def candidate(self, candidate_id: UUID) -> dict[str, Any]:
+        """
+        One candidate with all that a reviewer needs: text, evidence, flags, related entries, and the nearest ones with
+        what is different in them.
+        """
+        found = reviewing.show_candidate(self._database, *self._who(), candidate_id)
+        return found | {"nearest": self._nearest(found["content"])}
+
+    def _nearest(self, content: dict[str, Any]) -> list[dict[str, Any]]:
+        """The live entries that a recall of the candidate's own words gives, through the one read seam."""
+        if not may(self.principal, "recall"):
+            return []
+        try:
+            answer = self.query_topic(f"{content['title']}. {content['summary']}"[:TOPIC_LIMIT], limit=NEAREST)
+        except (TopicTooShort, TopicIsSlug):
+            return []  # one word is nothing that a recall could go by
+        return [item for match in answer.matches if (item := self._compared(match.entry_id, content)) is not None]
+
+    def _compared(self, entry_id: UUID, content: dict[str, Any]) -> dict[str, Any] | None:
+        try:
+            entry = reading.show_entry(self._database, *self._who(), entry_id)
+        except NotFound:
+            return None  # raised above the caller's tiers in between
+        before, after = ({name: state[name] for name in _COMPARED} for state in (entry, content))
+        changes = [difference.as_dict() for difference in state_differences(before, after)]
+        return {"entry_id": str(entry_id), "revision": entry["revision"], "title": entry["title"], "changes": changes}
+
+    def _candidates(self) -> Candidates:
+        return Candidates(self._database, *self._who(), clock=self._clock())
+
+    def _who(self) -> tuple[UUID, Principal, Policy]:
+        return self.tenant.tenant_id, self.principal, self._policy_now()
+
+    def _told(self, decided: Decided) -> Decided:
+        self._changed()
+        return decided
