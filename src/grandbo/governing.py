@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 class Governing:
     """
-    Correct, restore, archive, dispute and the rest. Each takes `reason`, and optionally `expected_revision` (the
-    revision that the wish was formed on; `RevisionStale` when the entry has moved on) and `command_id`.
+    Correct, restore, archive, dispute and the rest. Each but `corroborate` takes `reason`, and optionally
+    `expected_revision` (the revision that the wish was formed on; `RevisionStale` when the entry has moved on) and
+    `command_id`.
     """
 
     tenant: Tenant
@@ -103,6 +104,16 @@ class Governing:
     def release(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
         """Let it out of quarantine, with the status that it had before."""
         return self.govern(wishes.release(self.tenant.tenant_id, entry_id, reason, **options))
+
+    def corroborate(
+        self, entry_id: UUID, *, incident: dict[str, Any], evidence: list[dict[str, Any]], **options: Any
+    ) -> Changed:
+        """
+        Another incident, `{source, id}`, supports it; takes no reason, the evidence is it.
+
+        The incident that taught it, or one that supports it already, changes nothing.
+        """
+        return self.govern(wishes.corroborate(entry_id, incident, evidence, **options))
 
     def link(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:
         """Link it to another entry: `caused_by`, `duplicates`, `contradicts`, `supersedes`, … ."""

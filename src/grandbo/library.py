@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -247,10 +248,6 @@ class TenantMemory(Governing, Remembering):
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def show_entry(self, entry_id: UUID) -> dict[str, Any]:
-        """One entry as it stands, as plain values; raises `NotFound`."""
-        return reading.show_entry(self._database, self.tenant_id, self.principal, self.tenant.policy, entry_id)
-
     def history(self, entry_id: UUID) -> list[dict[str, Any]]:
         """Every revision of an entry with its event, author and reason, oldest first; raises `NotFound`."""
         return reading.entry_history(self._database, self.tenant_id, self.principal, self.tenant.policy, entry_id)
@@ -345,10 +342,24 @@ class TenantMemory(Governing, Remembering):
         require(self.principal, "administer")
         return replay.rebuild(self._database, self.tenant_id, progress=progress)
 
-    def check_rebuild(self, *, progress: Callable[[int], None] | None = None) -> replay.CheckResult:
-        """Replay the log beside the projections and compare; change nothing."""
+    def check_rebuild(
+        self, *, until: int | None = None, progress: Callable[[int], None] | None = None
+    ) -> replay.CheckResult:
+        """
+        Replay the log beside the projections and compare; change nothing.
+
+        Args:
+            until: to this position only; the digest is that of then, compared with the checkpoint of this size too.
+
+        Raises:
+            MomentUnknown: the log does not reach there.
+        """
         require(self.principal, "audit")
-        return replay.check(self._database, self.tenant_id, progress=progress)
+        result = replay.check(self._database, self.tenant_id, until=until, progress=progress)
+        if until is None:
+            return result
+        key = notes.known_public_key(self._home)
+        return replace(result, signed=checkpoints.signed_projections(self._database, self.tenant_id, until, key))
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from grandbo.errors import InvalidInput
+from grandbo.memory import reading
 from grandbo.memory.policy import require
-from grandbo.recall import ledger, query
+from grandbo.recall import feedback, ledger, past, query, state
 from grandbo.recall.difference import Difference, difference
 from grandbo.recall.moment import AsOf, check_as_of
 from grandbo.recall.question import check_question
 from grandbo.recall.replay import Replay, replay_receipt
 
 if TYPE_CHECKING:
+    from grandbo.memory.govern import Changed
     from grandbo.memory.tenants import Tenant
     from grandbo.recall.answer import Answer
     from grandbo.recall.meaning import Meaning
@@ -99,6 +101,48 @@ class Remembering:
             clock=self._clock(),
         )
 
+    # -- entries -------------------------------------------------------------------------------------------------------
+
+    def show_entry(
+        self, entry_id: UUID, *, as_of: datetime | str | None = None, as_of_position: int | None = None
+    ) -> dict[str, Any]:
+        """
+        One entry as it stands, as plain values; raises `NotFound`.
+
+        Args:
+            as_of, as_of_position: as it stood at this time, or at this position; needs the act audit. The answer says
+                under `as_of` which position and instant that was.
+        """
+        asked = check_as_of(as_of=as_of, as_of_position=as_of_position)
+        who = (self._database, self.tenant.tenant_id, self.principal)
+        if asked is None:
+            return reading.show_entry(*who, self.tenant.policy, entry_id)
+        return past.entry_then(*who, entry_id, asked, clock=self._clock())
+
+    def list_entries(
+        self,
+        *,
+        kinds: list[str] | str | None = None,
+        statuses: list[str] | str | None = None,
+        service: str | None = None,
+        as_of: datetime | str | None = None,
+        as_of_position: int | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> state.Page:
+        """
+        A page of entries of every status, in the order of their ids, as they stand or as they stood.
+
+        Args:
+            as_of, as_of_position: as they stood at this time, or at this position; needs the act audit.
+            limit: 1 to 200; 50 unless given.
+            after: the `next` of the page before.
+        """
+        asked = check_as_of(as_of=as_of, as_of_position=as_of_position)
+        wanted = state.check_filter(kinds=kinds, statuses=statuses, service=service, as_of=asked)
+        who = (self._database, self.tenant.tenant_id, self.principal)
+        return state.list_entries(*who, wanted, limit=limit, after=after, clock=self._clock())
+
     # -- receipts ------------------------------------------------------------------------------------------------------
 
     def receipt(self, receipt_id: UUID) -> dict[str, Any]:
@@ -119,6 +163,26 @@ class Remembering:
         """Ask the topic again where the receipt was made; equal, or what differs."""
         self._receipts.flush()
         return replay_receipt(self._database, self._meaning, self.tenant.tenant_id, self.principal, receipt_id, topic)
+
+    def give_feedback(
+        self,
+        receipt_id: UUID,
+        entry_id: UUID,
+        verdict: str,
+        *,
+        note: str | None = None,
+        command_id: UUID | None = None,
+    ) -> Changed:
+        """
+        Say what became of one entry of one answer: `helped`, `irrelevant`, `wrong` or `stale`.
+
+        Of one's own answers; of anybody's for who may audit. Another verdict takes the place of the one before.
+        """
+        self._receipts.flush()
+        who = (self._database, self.tenant.tenant_id, self.principal, self.tenant.policy)
+        return feedback.give_feedback(
+            *who, receipt_id, entry_id, verdict, note=note, command_id=command_id, clock=self._clock()
+        )
 
     def rotate_receipt_key(self) -> int:
         """Give receipts made from now on a new key; returns its epoch. Receipts of older epochs still verify."""

@@ -236,6 +236,7 @@ PROJECTIONS = (
     "org_memory_terms",
     "org_memory_embeddings",
     "org_memory_links",
+    "org_memory_feedback",
 )
 
 

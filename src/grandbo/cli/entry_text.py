@@ -32,6 +32,10 @@ def entry_lines(found: dict[str, Any]) -> list[str]:
     if found["occurred_at"]:
         lines.append(f"   occurred {found['occurred_at']} (to the {found['occurred_precision']})")
     lines += [f"   {name:8} {found[field]}" for name, field in _OTHERS if found[field]]
+    if told := {name: count for name, count in found.get("feedback", {}).items() if count}:
+        lines.append(f"   feedback {', '.join(f'{name} {count}' for name, count in told.items())}")
+    if then := found.get("as_of"):
+        lines.append(f"   as of    position {then['position']}, {then['instant']}")
     if found["tags"]:
         lines.append(f"   tags     {', '.join(map(plain, found['tags']))}")
     lines += [f"   source   {plain(item['uri'])}" for item in found["evidence"]]

@@ -36,6 +36,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         models.EntryLinked,
         models.EntryUnlinked,
         models.EntryEmbedded,
+        models.FeedbackGiven,
     )
 }
 

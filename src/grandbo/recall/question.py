@@ -58,19 +58,25 @@ def check_question(
         limit = DEFAULT_LIMIT
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit: it must be a whole number from 1 to {MAX_LIMIT}.", field="limit")
-    if service is not None:
-        if not isinstance(service, str) or not service.strip():
-            raise InvalidInput("service: it must be the name of a service.", field="service")
-        check_text(service, "service", limit=200, single_line=True)
     mode = "hybrid" if mode is None else mode
     chosen = next((known for known in MODES if known == mode), None)
     if chosen is None:
         raise InvalidInput(f"mode: it must be one of {', '.join(MODES)}.", field="mode")
-    chosen_statuses = _names(statuses, "status", STATUSES) or DEFAULT_STATUSES
-    return Question(checked, limit, _names(kinds, "kind", KINDS), service, chosen, chosen_statuses)
+    chosen_statuses = names_of(statuses, "status", STATUSES) or DEFAULT_STATUSES
+    named = check_service(service)
+    return Question(checked, limit, names_of(kinds, "kind", KINDS), named, chosen, chosen_statuses)
 
 
-def _names(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def check_service(service: object) -> str | None:
+    """The name of a service, or None where none is given; raises `InvalidInput`."""
+    if service is None:
+        return None
+    if not isinstance(service, str) or not service.strip():
+        raise InvalidInput("service: it must be the name of a service.", field="service")
+    return check_text(service, "service", limit=200, single_line=True)
+
+
+def names_of(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """One name or several, each once, in their order; nothing where nothing is given."""
     if isinstance(given, str):
         given = [given]
