@@ -8,33 +8,18 @@ from uuid import UUID
 from grandbo.memory import wishes
 from grandbo.memory.govern import Changed, Wish, carry_out, preview
 from grandbo.memory.lifecycle import EntryState
+from grandbo.verbs import Verbs
 
 if TYPE_CHECKING:
-    from grandbo.events.models import EventBody, Policy
-    from grandbo.memory.tenants import Tenant
-    from grandbo.storage.database import Database
-    from grandbo.types import Clock, Principal
+    from grandbo.events.models import EventBody
 
 
-class Governing:
+class Governing(Verbs):
     """
-    Correct, restore, archive, dispute and the rest. Each takes `reason`, and optionally `expected_revision` (the
-    revision that the wish was formed on; `RevisionStale` when the entry has moved on) and `command_id`.
+    Correct, restore, archive, dispute and the rest. Each but `corroborate` takes `reason`, and optionally
+    `expected_revision` (the revision that the wish was formed on; `RevisionStale` when the entry has moved on) and
+    `command_id`.
     """
-
-    tenant: Tenant
-    principal: Principal
-    _database: Database
-
-    def _clock(self) -> Clock:
-        raise TypeError("a TenantMemory has a clock")
-
-    def _policy_now(self) -> Policy:
-        """The policy in force, however long this memory has been open."""
-        raise TypeError("a TenantMemory knows its policy")
-
-    def _changed(self) -> None:
-        """Called after something was appended."""
 
     def govern(self, wish: Wish) -> Changed:
         """Carry a wish out."""
@@ -128,6 +113,16 @@ class Governing:
     def release(self, entry_id: UUID, *, reason: str, **options: Any) -> Changed:
         """Let it out of quarantine, with the status that it had before."""
         return self.govern(wishes.release(self.tenant.tenant_id, entry_id, reason, **options))
+
+    def corroborate(
+        self, entry_id: UUID, *, incident: dict[str, Any], evidence: list[dict[str, Any]], **options: Any
+    ) -> Changed:
+        """
+        Another incident, `{source, id}`, supports it; takes no reason, the evidence is it.
+
+        The incident that taught it, or one that supports it already, changes nothing.
+        """
+        return self.govern(wishes.corroborate(entry_id, incident, evidence, **options))
 
     def link(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:
         """Link it to another entry: `caused_by`, `duplicates`, `contradicts`, `supersedes`, … ."""

@@ -7,7 +7,7 @@ Every other door is a thin layer over this one, so all of them answer alike.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -17,25 +17,23 @@ from uuid import UUID
 import structlog
 
 from grandbo.embedding import Embedder, build_embedder
-from grandbo.errors import ConfigurationError, LogDamaged
-from grandbo.events import checkpoints, export, listing, notes
+from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
-from grandbo.events.verify import Verification, head_position, verify_tenant
 from grandbo.governing import Governing
 from grandbo.logs import quiet_unless_configured
 from grandbo.memory import importing, policies, principals, reading, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import require
 from grandbo.memory.tenants import Tenant
-from grandbo.projections import rebuild as replay
 from grandbo.proposing import Proposing
+from grandbo.proving import Proving
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
 from grandbo.remembering import Remembering
 from grandbo.settings import Settings
 from grandbo.storage.database import Database
 from grandbo.storage.opening import OpenDatabase, open_database
-from grandbo.types import Clock, Principal, PrincipalType, derived_id, utc_now, utc_text
+from grandbo.types import Clock, Principal, PrincipalType, derived_id, utc_now
 from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
 from grandbo.workers.embedding import EmbeddingWorker
 
@@ -164,7 +162,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Remembering, Proposing):
+class TenantMemory(Governing, Remembering, Proposing, Proving):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
@@ -178,6 +176,10 @@ class TenantMemory(Governing, Remembering, Proposing):
     @property
     def tenant_id(self) -> UUID:
         return self.tenant.tenant_id
+
+    @property
+    def _home(self) -> Path:
+        return self._grandbo.settings.home
 
     def _clock(self) -> Clock:
         return self._grandbo.clock
@@ -254,10 +256,6 @@ class TenantMemory(Governing, Remembering, Proposing):
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def show_entry(self, entry_id: UUID) -> dict[str, Any]:
-        """One entry as it stands, as plain values; raises `NotFound`."""
-        return reading.show_entry(self._database, self.tenant_id, self.principal, self._policy_now(), entry_id)
-
     def history(self, entry_id: UUID) -> list[dict[str, Any]]:
         """Every revision of an entry with its event, author and reason, oldest first; raises `NotFound`."""
         return reading.entry_history(self._database, self.tenant_id, self.principal, self._policy_now(), entry_id)
@@ -286,76 +284,6 @@ class TenantMemory(Governing, Remembering, Proposing):
         if self._grandbo.embedder is None:
             raise ConfigurationError("GRANDBO_EMBEDDER is `none`: nothing is embedded, recall goes by words alone.")
         return self._grandbo.embedder
-
-    # -- proof ---------------------------------------------------------------------------------------------------------
-
-    def verify(self, *, start: int = 1, progress: Callable[[int], None] | None = None) -> Verification:
-        """Check the tenant's log and its checkpoints; from a later `start` on, only the events from there."""
-        require(self.principal, "audit")
-        key = notes.known_public_key(self._home)
-        return verify_tenant(self._database, self.tenant_id, start=start, public_key=key, progress=progress)
-
-    def events(self, *, bodies: bool = False, **wanted: Any) -> Iterator[dict[str, Any]]:
-        """
-        Events of the log, oldest first: `actor`, `event_type`, `entry_id`, `since`, `until`, `after`, `limit` narrow.
-
-        Nothing is held open between two events, so the caller may take as long as it likes.
-        """
-        require(self.principal, "audit")
-        return listing.list_events(self._database, self.tenant_id, listing.event_filter(**wanted), bodies=bodies)
-
-    def checkpoint(
-        self, *, projections: bool = True, progress: Callable[[int], None] | None = None
-    ) -> checkpoints.Signed:
-        """
-        Sign the log as it stands; the checkpoint that stands already where nothing was appended since.
-
-        Args:
-            projections: replay the log too, and put the digest of its projections into the note.
-
-        Raises:
-            LogDamaged: the log or a projection is not what it must be, or not what was signed before.
-        """
-        require(self.principal, "audit")
-        key = notes.notary_key(self._home)
-        if standing := checkpoints.standing(self._database, self.tenant_id, key):
-            return standing
-        lines = [f"time {utc_text(self._grandbo.clock())}"]
-        size = head_position(self._database, self.tenant_id)
-        if projections:
-            replayed = replay.check(self._database, self.tenant_id, progress=progress)
-            if not replayed.ok:
-                raise LogDamaged("The projections are not what the log says; `grandbo rebuild --check` shows where.")
-            size = replayed.position
-            lines.insert(0, f"projections {replayed.digest}")
-        signed = checkpoints.make(self._database, self.tenant_id, key, size, lines, progress=progress)
-        log.info("checkpoint_signed", tenant_id=str(self.tenant_id), size=size, created=signed.created)
-        return signed
-
-    def export(self, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> export.Bundle:
-        """Write the log, its checkpoints and the public key into a folder that proves itself without Grandbo."""
-        require(self.principal, "audit")
-        key = notes.public_bytes(notes.notary_key(self._home))
-        return export.export_bundle(self._database, self.tenant_id, Path(directory), key, progress=progress)
-
-    def notary(self) -> dict[str, str]:
-        """The public key that checks this tenant's checkpoints: alone, and as tools for signed notes take it."""
-        require(self.principal, "audit")
-        return notes.described_key(notes.notary_key(self._home), notes.origin_of(self.tenant_id))
-
-    @property
-    def _home(self) -> Path:
-        return self._grandbo.settings.home
-
-    def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
-        """Replay the log into the projections; give the number of events."""
-        require(self.principal, "administer")
-        return replay.rebuild(self._database, self.tenant_id, progress=progress)
-
-    def check_rebuild(self, *, progress: Callable[[int], None] | None = None) -> replay.CheckResult:
-        """Replay the log beside the projections and compare; change nothing."""
-        require(self.principal, "audit")
-        return replay.check(self._database, self.tenant_id, progress=progress)
 
     # -- policy --------------------------------------------------------------------------------------------------------
 

@@ -11,40 +11,26 @@ from grandbo.memory.differences import state_differences
 from grandbo.memory.policy import may
 from grandbo.memory.proposing import Candidates, Decided
 from grandbo.recall.topic import TOPIC_LIMIT
+from grandbo.verbs import Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grandbo.events.models import Policy
-    from grandbo.memory.tenants import Tenant
     from grandbo.recall.answer import Answer
-    from grandbo.storage.database import Database
-    from grandbo.types import Clock, Principal
+    from grandbo.types import Principal
 
 NEAREST = 3
 _COMPARED = ("title", "summary", "body", "kind", "service")
 
 
-class Proposing:
+class Proposing(Verbs):
     """
     Propose, review and decide. The commands take `reason`, and optionally `expected_version` (the version that the
     wish was formed on) and `command_id`.
     """
 
-    tenant: Tenant
-    principal: Principal
-    _database: Database
     query_topic: Callable[..., Answer]
-
-    def _clock(self) -> Clock:
-        raise TypeError("a TenantMemory has a clock")
-
-    def _policy_now(self) -> Policy:
-        """The policy in force, however long this memory has been open."""
-        raise TypeError("a TenantMemory knows its policy")
-
-    def _changed(self) -> None:
-        """Called after something was appended."""
 
     def propose(self, document: Mapping[str, Any], **options: Any) -> Decided:
         """

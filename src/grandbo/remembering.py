@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
 from grandbo.errors import InvalidInput
+from grandbo.memory import reading
 from grandbo.memory.policy import require
-from grandbo.recall import ledger, query
+from grandbo.recall import feedback, ledger, past, query, state
 from grandbo.recall.difference import Difference, difference
 from grandbo.recall.moment import AsOf, check_as_of
 from grandbo.recall.question import check_question
 from grandbo.recall.replay import Replay, replay_receipt
+from grandbo.verbs import Verbs
 
 if TYPE_CHECKING:
-    from grandbo.memory.tenants import Tenant
+    from grandbo.memory.govern import Changed
     from grandbo.recall.answer import Answer
-    from grandbo.recall.meaning import Meaning
     from grandbo.recall.question import Question
-    from grandbo.recall.receipts import ReceiptWriter
-    from grandbo.storage.database import Database
-    from grandbo.types import Clock, Principal
 
 
 class Asked(TypedDict, total=False):
@@ -53,17 +51,8 @@ def _checked(topic: str, asked: Asked) -> tuple[Question, AsOf | None]:
     return check_question(topic, **{n: v for n, v in asked.items() if n not in moment}), check_as_of(**moment)
 
 
-class Remembering:
+class Remembering(Verbs):
     """Recall, the difference to today, receipts. `TenantMemory` is one of these."""
-
-    tenant: Tenant
-    principal: Principal
-    _database: Database
-    _meaning: Meaning
-    _receipts: ReceiptWriter
-
-    def _clock(self) -> Clock:
-        raise TypeError("a TenantMemory has a clock")
 
     def query_topic(self, topic: str, **asked: Unpack[Asked]) -> Answer:
         """
@@ -95,6 +84,48 @@ class Remembering:
             clock=self._clock(),
         )
 
+    # -- entries -------------------------------------------------------------------------------------------------------
+
+    def show_entry(
+        self, entry_id: UUID, *, as_of: datetime | str | None = None, as_of_position: int | None = None
+    ) -> dict[str, Any]:
+        """
+        One entry as it stands, as plain values; raises `NotFound`.
+
+        Args:
+            as_of, as_of_position: as it stood at this time, or at this position; needs the act audit. The answer says
+                under `as_of` which position and instant that was.
+        """
+        asked = check_as_of(as_of=as_of, as_of_position=as_of_position)
+        who = (self._database, self.tenant.tenant_id, self.principal)
+        if asked is None:
+            return reading.show_entry(*who, self.tenant.policy, entry_id)
+        return past.entry_then(*who, entry_id, asked, clock=self._clock())
+
+    def list_entries(
+        self,
+        *,
+        kinds: list[str] | str | None = None,
+        statuses: list[str] | str | None = None,
+        service: str | None = None,
+        as_of: datetime | str | None = None,
+        as_of_position: int | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> state.Page:
+        """
+        A page of entries of every status, in the order of their ids, as they stand or as they stood.
+
+        Args:
+            as_of, as_of_position: as they stood at this time, or at this position; needs the act audit.
+            limit: 1 to 200; 50 unless given.
+            after: the `next` of the page before.
+        """
+        asked = check_as_of(as_of=as_of, as_of_position=as_of_position)
+        wanted = state.check_filter(kinds=kinds, statuses=statuses, service=service, as_of=asked)
+        who = (self._database, self.tenant.tenant_id, self.principal)
+        return state.list_entries(*who, wanted, limit=limit, after=after, clock=self._clock())
+
     # -- receipts ------------------------------------------------------------------------------------------------------
 
     def receipt(self, receipt_id: UUID) -> dict[str, Any]:
@@ -115,6 +146,26 @@ class Remembering:
         """Ask the topic again where the receipt was made; equal, or what differs."""
         self._receipts.flush()
         return replay_receipt(self._database, self._meaning, self.tenant.tenant_id, self.principal, receipt_id, topic)
+
+    def give_feedback(
+        self,
+        receipt_id: UUID,
+        entry_id: UUID,
+        verdict: str,
+        *,
+        note: str | None = None,
+        command_id: UUID | None = None,
+    ) -> Changed:
+        """
+        Say what became of one entry of one answer: `helped`, `irrelevant`, `wrong` or `stale`.
+
+        Of one's own answers; of anybody's for who may audit. Another verdict takes the place of the one before.
+        """
+        self._receipts.flush()
+        who = (self._database, self.tenant.tenant_id, self.principal, self.tenant.policy)
+        return feedback.give_feedback(
+            *who, receipt_id, entry_id, verdict, note=note, command_id=command_id, clock=self._clock()
+        )
 
     def rotate_receipt_key(self) -> int:
         """Give receipts made from now on a new key; returns its epoch. Receipts of older epochs still verify."""

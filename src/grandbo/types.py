@@ -19,11 +19,13 @@ Kind = Literal["finding", "runbook", "reference", "decision", "ruled_out", "pers
 Status = Literal["published", "archived", "superseded", "quarantined"]
 PrincipalType = Literal["human", "agent", "hook", "system"]
 LinkType = Literal["caused_by", "duplicates", "contradicts", "supersedes", "mitigated_by", "relates_to"]
+Verdict = Literal["helped", "irrelevant", "wrong", "stale"]
 Precision = Literal["time", "day", "month", "year"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 STATUSES: tuple[Status, ...] = get_args(Status)
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 PRINCIPAL_TYPES: tuple[PrincipalType, ...] = get_args(PrincipalType)
 
 # Every UUIDv5 of Grandbo is made in this namespace. Changing it would make every retried command look new.

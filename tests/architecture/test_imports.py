@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("governing", "remembering", "proposing"),
+    ("verbs", "governing", "remembering", "proposing", "proving"),
     ("library",),
     ("hooks", "mcp", "web", "http", "cli"),
 )

@@ -26,6 +26,8 @@ from tests.support.http import client_of, make_token, post_raw
 NOBODY = "00000000-0000-7000-8000-000000000007"
 # A link makes no revision and every state accepts it: what is said of every other verb is not said of these two.
 LINKING = ("link", "unlink")
+# Its evidence is its reason.
+UNREASONED = ("corroborate",)
 EVERY_VERB = pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.name not in LINKING])
 
 
@@ -53,9 +55,14 @@ def _body(verb: str, other: str) -> dict[str, Any]:
         "unlink": {"type": "caused_by", "to": other},
         "verify": {"days": 30},
         "expire": {"at": "2100-01-01"},
+        "corroborate": {
+            "incident": {"source": "pager", "id": "ANOTHER"},
+            "evidence": [{"type": "log", "uri": "https://logs.example.com/another", "label": None}],
+        },
         "reclassify": {"kind": "decision", "visibility": "operations"},
     }
-    return {"reason": "because", **more.get(verb, {})}
+    reason = {} if verb in UNREASONED else {"reason": "because"}
+    return {**reason, **more.get(verb, {})}
 
 
 def _post(client: TestClient, entry_id: str, verb: str, body: Any, revision: int | None = 2, **headers: str) -> Any:
@@ -187,7 +194,8 @@ class TestChange:
         )
         assert f'"{before + 1}"' == answer.headers["etag"]
         last = memory.history(uuid.UUID(entry))[-1]
-        assert ("because", acknowledged["position"]) == (last["reason"], last["position"])
+        reason = None if verb in UNREASONED else "because"
+        assert (reason, acknowledged["position"]) == (last["reason"], last["position"])
 
     def test_what_is_offered_is_what_there_is(self) -> None:
         """Each verb of the table of states has a route that takes it."""
@@ -279,7 +287,8 @@ class TestChange:
 
         first = _post(client, entry, verb, _body(verb, other), revision, **header)
         again = _post(client, entry, verb, _body(verb, other), revision, **header)
-        reused = _post(client, entry, verb, {**_body(verb, other), "reason": "another"}, revision, **header)
+        another = {"evidence": [{"type": "x", "uri": "x:y"}]} if verb in UNREASONED else {"reason": "another"}
+        reused = _post(client, entry, verb, {**_body(verb, other), **another}, revision, **header)
 
         assert {**first.json(), "appended": False} == again.json()
         assert (True, None, "true") == (
@@ -518,7 +527,8 @@ class TestOpenAPI:
             assert "ETag" in operation["responses"]["200"]["headers"]
             assert {"404", "409", "412", "422", "428"} <= operation["responses"].keys()
             (name,) = {operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]}
-            assert "reason" in document["components"]["schemas"][name]["required"]
+            required = document["components"]["schemas"][name]["required"]
+            assert ("evidence" if verb.name in UNREASONED else "reason") in required
 
     def test_the_described_answers_are_the_given_ones(
         self, client: TestClient, document: dict[str, Any], entry: str

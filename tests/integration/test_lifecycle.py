@@ -44,6 +44,11 @@ def _act(memory: TenantMemory, verb: str, entry_id: UUID, other: UUID) -> None:
         "reclassify": lambda: memory.reclassify(entry_id, reason="r", kind="decision"),
         "quarantine": lambda: memory.quarantine(entry_id, reason="r"),
         "release": lambda: memory.release(entry_id, reason="r"),
+        "corroborate": lambda: memory.corroborate(
+            entry_id,
+            incident={"source": "pager", "id": "ANOTHER"},
+            evidence=[{"type": "log", "uri": "https://logs.example.com/another"}],
+        ),
         "link": lambda: memory.link(entry_id, "relates_to", other, reason="r"),
         "unlink": lambda: memory.unlink(entry_id, "relates_to", other, reason="r"),
     }

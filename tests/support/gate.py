@@ -237,6 +237,7 @@ PROJECTIONS = (
     "org_memory_embeddings",
     "org_memory_links",
     "org_memory_candidates",
+    "org_memory_feedback",
 )
 
 

@@ -22,6 +22,7 @@ _WORDS = (
 )
 # fmt: on
 _TIERS = ("team", "operations", "tech", "admin")
+_EVIDENCE = [{"type": "log", "uri": "https://logs.example.com/again", "label": "again"}]
 _KINDS = ("finding", "runbook", "decision", "ruled_out")
 _SERVICES = ("checkout", "search", "billing")
 _STATUSES = (None, None, None, ["archived"], ["published", "superseded", "quarantined"])
@@ -62,6 +63,9 @@ class History:
 
     def _sentence(self, words: int) -> str:
         return " ".join(self._random.sample(_WORDS, words))
+
+    def _incident(self) -> dict[str, str]:
+        return {"source": "pager", "id": f"SUPPORT-{self._random.randrange(3)}"}
 
     def _step(self) -> None:
         if len(self._ids) < 8 or self._random.random() < 0.25:
@@ -109,6 +113,7 @@ class History:
             lambda one: memory.reclassify(one, reason="r", kind=pick(_KINDS)),
             lambda one: memory.quarantine(one, reason="r"),
             lambda one: memory.release(one, reason="r"),
+            lambda one: memory.corroborate(one, incident=self._incident(), evidence=_EVIDENCE),
         ]
 
     def _ask(self) -> None:

@@ -1,4 +1,4 @@
-"""`grandbo entry`: an entry, its history, and the verbs of its life."""
+"""`grandbo entry`: the verbs of an entry's life."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from uuid import UUID
 
 import typer
 
+from grandbo.cli import entry_reading
 from grandbo.cli.call import Call, command
-from grandbo.cli.entry_text import change_lines, difference_lines, entry_lines, preview_lines
-from grandbo.cli.output import print_json, print_table, say
+from grandbo.cli.entry_reading import EntryId, entry, id_of
+from grandbo.cli.entry_text import change_lines, preview_lines
+from grandbo.cli.output import print_json, say
 from grandbo.cli.writing import read_document
-from grandbo.errors import InvalidInput, NotFound
+from grandbo.errors import InvalidInput
 from grandbo.types import LINK_TYPES
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
 Act = Callable[["TenantMemory", UUID], "Changed"]
 
-entry = typer.Typer(help="One entry: what it says, how it came to, what is done to it.", no_args_is_help=True)
-
-_Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the entry.")]
 _Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it stands in the history.")]
 _Expected = Annotated[
     int | None,
@@ -33,57 +32,13 @@ _Expected = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Hang the commands in."""
-    app.add_typer(entry, name="entry")
-
-
-@command(entry, "show")
-def show(call: Call, entry_id: _Id) -> None:
-    """Show an entry as it stands."""
-    with call.memory() as memory:
-        found = memory.show_entry(_id(entry_id))
-    if call.json:
-        print_json(found)
-    else:
-        say(*entry_lines(found))
-
-
-@command(entry, "history", example="grandbo entry history ID --diff 1 3 --tenant acme")
-def history(
-    call: Call,
-    entry_id: _Id,
-    diff: Annotated[
-        tuple[int, int] | None, typer.Option("--diff", metavar="A B", help="Only what is different from A to B.")
-    ] = None,
-) -> None:
-    """
-    Show every revision: what, who, when, why.
-
-    With --diff it is the difference of two revisions, word by word: [-gone-] {+new+}.
-    """
-    from grandbo.memory.differences import revision_differences
-
-    found = _id(entry_id)
-    with call.memory() as memory:
-        revisions = memory.history(found)
-    if diff is not None:
-        differences = revision_differences(revisions, *diff)
-        if call.json:
-            changes = [difference.as_dict() for difference in differences]
-            print_json({"entry_id": str(found), "from": diff[0], "to": diff[1], "changes": changes})
-        else:
-            say(*(difference_lines(differences) or [f"Revisions {diff[0]} and {diff[1]} say the same."]))
-    elif call.json:
-        for item in revisions:
-            print_json(item)
-    else:
-        columns = ("revision", "at", "event_type", "principal", "reason", "position")
-        print_table(columns, [[item[name] for name in columns] for item in revisions])
+    entry_reading.register(app)
 
 
 @command(entry, "correct", example='grandbo entry correct ID --service billing --reason "wrong team" --tenant acme')
 def correct(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     reason: _Reason,
     title: Annotated[str | None, typer.Option("--title")] = None,
     summary: Annotated[str | None, typer.Option("--summary")] = None,
@@ -124,7 +79,7 @@ def correct(
 @command(entry, "restore", example="grandbo entry restore ID --revision 2 --dry-run --tenant acme")
 def restore(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     revision: Annotated[int, typer.Option("--revision", metavar="N", help="Whose text shall be the text again.")],
     reason: Annotated[
         str | None, typer.Option("--reason", metavar="TEXT", help="Why; needed unless it is a --dry-run.")
@@ -134,7 +89,7 @@ def restore(
 ) -> None:
     """Bring the text of an earlier revision back; the status stays what it is."""
     if dry_run:
-        _preview(call, _id(entry_id), revision, expected_revision)
+        _preview(call, id_of(entry_id), revision, expected_revision)
         return
     if reason is None:
         raise InvalidInput("Say why with --reason, or look first with --dry-run.", field="reason")
@@ -146,7 +101,7 @@ def restore(
 
 
 @command(entry, "archive")
-def archive(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expected = None) -> None:
+def archive(call: Call, entry_id: EntryId, reason: _Reason, expected_revision: _Expected = None) -> None:
     """Put an entry away: kept, and not recalled."""
     _change(
         call, entry_id, lambda memory, found: memory.archive(found, reason=reason, expected_revision=expected_revision)
@@ -154,7 +109,7 @@ def archive(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expe
 
 
 @command(entry, "unarchive")
-def unarchive(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expected = None) -> None:
+def unarchive(call: Call, entry_id: EntryId, reason: _Reason, expected_revision: _Expected = None) -> None:
     """Bring an archived entry back."""
     _change(
         call,
@@ -166,13 +121,13 @@ def unarchive(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Ex
 @command(entry, "dispute", example='grandbo entry dispute ID --other OTHER --reason "the graphs disagree"')
 def dispute(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     reason: _Reason,
     other: Annotated[str | None, typer.Option("--other", metavar="ID", help="The entry that says otherwise.")] = None,
     expected_revision: _Expected = None,
 ) -> None:
     """Mark an entry disputed: still recalled, and labelled."""
-    against = None if other is None else _id(other)
+    against = None if other is None else id_of(other)
     _change(
         call,
         entry_id,
@@ -181,7 +136,7 @@ def dispute(
 
 
 @command(entry, "resolve")
-def resolve(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expected = None) -> None:
+def resolve(call: Call, entry_id: EntryId, reason: _Reason, expected_revision: _Expected = None) -> None:
     """Settle a dispute: the entry stands."""
     _change(
         call, entry_id, lambda memory, found: memory.resolve(found, reason=reason, expected_revision=expected_revision)
@@ -191,17 +146,46 @@ def resolve(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expe
 @command(entry, "supersede")
 def supersede(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     by: Annotated[str, typer.Option("--by", metavar="ID", help="The entry that takes its place.")],
     reason: _Reason,
     expected_revision: _Expected = None,
 ) -> None:
     """Let another entry take its place."""
-    successor = _id(by)
+    successor = id_of(by)
     _change(
         call,
         entry_id,
         lambda memory, found: memory.supersede(found, successor, reason=reason, expected_revision=expected_revision),
+    )
+
+
+@command(
+    entry,
+    "corroborate",
+    example='grandbo entry corroborate ID --incident pager:INC-9 --evidence "log=https://logs.example.com/9 broker"',
+)
+def corroborate(
+    call: Call,
+    entry_id: EntryId,
+    incident: Annotated[str, typer.Option("--incident", metavar="SOURCE:ID", help="The incident that supports it.")],
+    evidence: Annotated[
+        list[str],
+        typer.Option("--evidence", metavar="TYPE=URI", help="From where; after a space a label. Repeatable."),
+    ],
+    expected_revision: _Expected = None,
+) -> None:
+    """Another incident supports an entry. It takes no reason: the evidence is it."""
+    source, colon, known_as = incident.partition(":")
+    if not colon:
+        raise InvalidInput("incident: write SOURCE:ID, such as pager:INC-9.", field="incident")
+    items = [_evidence(given) for given in evidence]
+    _change(
+        call,
+        entry_id,
+        lambda memory, found: memory.corroborate(
+            found, incident={"source": source, "id": known_as}, evidence=items, expected_revision=expected_revision
+        ),
     )
 
 
@@ -211,10 +195,10 @@ _To = Annotated[str, typer.Option("--to", metavar="ID", help="The entry at the o
 
 @command(entry, "link")
 def link(
-    call: Call, entry_id: _Id, link_type: _LinkType, to: _To, reason: _Reason, expected_revision: _Expected = None
+    call: Call, entry_id: EntryId, link_type: _LinkType, to: _To, reason: _Reason, expected_revision: _Expected = None
 ) -> None:
     """Link it to another entry; a link makes no revision."""
-    other = _id(to)
+    other = id_of(to)
     _change(
         call,
         entry_id,
@@ -224,10 +208,10 @@ def link(
 
 @command(entry, "unlink")
 def unlink(
-    call: Call, entry_id: _Id, link_type: _LinkType, to: _To, reason: _Reason, expected_revision: _Expected = None
+    call: Call, entry_id: EntryId, link_type: _LinkType, to: _To, reason: _Reason, expected_revision: _Expected = None
 ) -> None:
     """Take a link away."""
-    other = _id(to)
+    other = id_of(to)
     _change(
         call,
         entry_id,
@@ -240,7 +224,7 @@ def unlink(
 @command(entry, "verify")
 def verify(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     reason: _Reason,
     days: Annotated[
         int | None, typer.Option("--days", metavar="N", help="Until the next review; else as the policy says.")
@@ -258,7 +242,7 @@ def verify(
 @command(entry, "expire", example='grandbo entry expire ID --at 2027-01-01 --reason "the old cluster goes then"')
 def expire(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     at: Annotated[str, typer.Option("--at", metavar="TIME", help="RFC 3339 with a zone, or a date.")],
     reason: _Reason,
     expected_revision: _Expected = None,
@@ -274,7 +258,7 @@ def expire(
 @command(entry, "reclassify", example='grandbo entry reclassify ID --applies-to "worker >=4,<7" --reason "fixed in 7"')
 def reclassify(
     call: Call,
-    entry_id: _Id,
+    entry_id: EntryId,
     reason: _Reason,
     kind: Annotated[str | None, typer.Option("--kind", metavar="K")] = None,
     visibility: Annotated[str | None, typer.Option("--visibility", metavar="TIER")] = None,
@@ -305,7 +289,7 @@ def reclassify(
 
 
 @command(entry, "quarantine")
-def quarantine(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expected = None) -> None:
+def quarantine(call: Call, entry_id: EntryId, reason: _Reason, expected_revision: _Expected = None) -> None:
     """Take an entry out of every answer until someone has looked at it."""
     _change(
         call,
@@ -315,7 +299,7 @@ def quarantine(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _E
 
 
 @command(entry, "release")
-def release(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expected = None) -> None:
+def release(call: Call, entry_id: EntryId, reason: _Reason, expected_revision: _Expected = None) -> None:
     """Let an entry out of quarantine, with the status it had before."""
     _change(
         call, entry_id, lambda memory, found: memory.release(found, reason=reason, expected_revision=expected_revision)
@@ -323,7 +307,7 @@ def release(call: Call, entry_id: _Id, reason: _Reason, expected_revision: _Expe
 
 
 def _change(call: Call, entry_id: str, act: Act) -> None:
-    found = _id(entry_id)
+    found = id_of(entry_id)
     with call.memory() as memory:
         changed = act(memory, found)
     if call.json:
@@ -344,9 +328,10 @@ def _preview(call: Call, entry_id: UUID, revision: int, expected_revision: int |
         say(*preview_lines(previewed))
 
 
-def _id(given: str) -> UUID:
-    """What is no id is no entry: the same answer as for one that is not there."""
-    try:
-        return UUID(given)
-    except ValueError:
-        raise NotFound from None
+def _evidence(given: str) -> dict[str, str]:
+    """A URI has no spaces: what follows the first one is the label."""
+    kind, equals, rest = given.partition("=")
+    if not equals:
+        raise InvalidInput("evidence: write TYPE=URI, such as log=https://logs.example.com/9.", field="evidence")
+    uri, _, label = rest.strip().partition(" ")
+    return {"type": kind, "uri": uri, "label": label.strip()}

@@ -35,6 +35,10 @@ def entry_lines(found: dict[str, Any]) -> list[str]:
     lines += [f"   {name:8} {plain(found[name])}" for name in ("namespace", "owner") if found[name]]
     if found["applicability"]:
         lines.append(f"   for      {', '.join(map(plain, found['applicability']))}")
+    if told := {name: count for name, count in found.get("feedback", {}).items() if count}:
+        lines.append(f"   feedback {', '.join(f'{name} {count}' for name, count in told.items())}")
+    if then := found.get("as_of"):
+        lines.append(f"   as of    position {then['position']}, {then['instant']}")
     if found["tags"]:
         lines.append(f"   tags     {', '.join(map(plain, found['tags']))}")
     lines += [f"   source   {plain(item['uri'])}" for item in found["evidence"]]

@@ -8,8 +8,10 @@ from uuid import UUID
 import typer
 
 from grandbo.cli.call import CHECK_FAILED, Call, command
+from grandbo.cli.entry_text import change_lines
 from grandbo.cli.output import plain, print_json, print_table, say, tell
 from grandbo.errors import NotFound
+from grandbo.types import VERDICTS
 
 receipt = typer.Typer(help="Past answers: who was told what, and replaying it.", no_args_is_help=True)
 
@@ -19,6 +21,7 @@ _Receipt = Annotated[str, typer.Argument(metavar="RECEIPT", help="The receipt_id
 def register(app: typer.Typer) -> None:
     """Hang the commands in."""
     app.add_typer(receipt, name="receipt")
+    command(app, "feedback", example="grandbo feedback RECEIPT ENTRY helped --tenant acme")(feedback)
 
 
 @command(receipt, "show", example="grandbo receipt show RECEIPT --tenant acme")
@@ -92,6 +95,23 @@ def rotate_key(call: Call) -> None:
     else:
         say(f"key_epoch  {epoch}")
         tell("Receipts made before keep the key of their epoch.")
+
+
+def feedback(
+    call: Call,
+    receipt_id: _Receipt,
+    entry_id: Annotated[str, typer.Argument(metavar="ENTRY", help="Which entry of the answer.")],
+    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help=f"One of {', '.join(VERDICTS)}.")],
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; at most 1000 characters.")] = None,
+) -> None:
+    """Say what became of one entry of an answer. Another verdict takes the place of the one before."""
+    answer, entry = _id(receipt_id), _id(entry_id)
+    with call.memory() as memory:
+        changed = memory.give_feedback(answer, entry, verdict, note=note)
+    if call.json:
+        print_json({**changed.acknowledgement.as_dict(), "appended": changed.appended})
+    else:
+        say(*change_lines(changed))
 
 
 def _id(given: str) -> UUID:

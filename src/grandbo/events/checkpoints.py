@@ -119,6 +119,29 @@ def make(
     return Signed(tenant_id, _opened(kept, tenant_id, size, key), kept, created=False)
 
 
+def signed_projections(database: Database, tenant_id: UUID, size: int, public_key: bytes | None) -> str | None:
+    """
+    The digest of the projections that the checkpoint of this size states; None where there is none.
+
+    Args:
+        public_key: the notary's; without it the note is read unchecked.
+
+    Raises:
+        LogDamaged: the checkpoint is not what was signed.
+    """
+    with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+        rows = transaction.execute(_NOTE_AT, {"tenant_id": tenant_id, "at": size})
+    if not rows:
+        return None
+    try:
+        note = rows[0]["note"]
+        stated = parse_note(note) if public_key is None else open_checkpoint(note, origin_of(tenant_id), public_key)
+    except NoteRefused as refusal:
+        raise LogDamaged(f"The checkpoint of size {size} is not what was signed ({refusal}).") from refusal
+    named = (line.removeprefix("projections ") for line in stated.extensions if line.startswith("projections "))
+    return next(named, None)
+
+
 def parse_note(note: str) -> Checkpoint:
     """What a note states, whoever signed it; raises `NoteRefused`."""
     return parse_checkpoint(note.rpartition("\n\n")[0] + "\n")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status
+from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status, Verdict
 
 Text = Annotated[str, Field(strict=True)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -252,6 +252,18 @@ class EntryUnlinked(EventBody):
     link_type: LinkType
     to_entry_id: UuidText
     reason: Text
+
+
+class FeedbackGiven(EventBody):
+    """Someone who was told it says what became of the answer; a later one of the same stream takes its place."""
+
+    EVENT_TYPE: ClassVar[str] = "feedback_given"
+
+    receipt_id: UuidText
+    entry_id: UuidText
+    revision: Count
+    verdict: Verdict
+    note: Annotated[Text, Field(max_length=1_000)] | None
 
 
 class EmbeddedWindow(Part):

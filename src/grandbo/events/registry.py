@@ -43,6 +43,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         candidates.CandidateRejected,
         candidates.CandidateWithdrawn,
         candidates.CandidateReopened,
+        models.FeedbackGiven,
     )
 }
 

@@ -14,20 +14,23 @@ from grandbo.errors import NotFound
 from grandbo.http.body import read_json_body
 from grandbo.http.entry_schemas import (
     ChangeDocument,
+    EntriesDocument,
     EntryDocument,
     HistoryDocument,
+    PastEntryDocument,
     RestorePreviewDocument,
+    RevisionDifferencesDocument,
     RevisionDocument,
 )
 from grandbo.http.entry_verbs import VERBS, Verb, fields_of, parse_id
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.memory_routes import caller_of
-from grandbo.http.openapi import answers, json_body, problems
+from grandbo.http.openapi import answers, either, json_body, problems
 from grandbo.http.preconditions import ETAG, IF_MATCH, expected_number, is_held, tag_of
 from grandbo.http.problems import MEDIA_TYPE
 from grandbo.http.schemas import ProblemDocument, schema_of
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.memory.differences import restore_preview, revision_of
+from grandbo.memory.differences import compare_revisions, restore_preview, revision_of
 from grandbo.memory.importing import parse_json
 from grandbo.memory.wishes import LARGEST_REVISION
 
@@ -42,6 +45,8 @@ _MEANING = {
 }
 _EntryId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
 _RevisionNumber = Annotated[str, Path(description="Counted from 1.", examples=["1"])]
+AsOfTime = Annotated[str | None, Query(description="As it stood at this time; RFC 3339 with a zone.")]
+AsOfPosition = Annotated[int | None, Query(description="As it stood at this position of the log.")]
 _IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="ETags that the caller has; 304 where one is current.")
 ]
@@ -50,8 +55,45 @@ _IfNoneMatch = Annotated[
 def entry_routes(grandbo: Grandbo) -> APIRouter:
     """The routes of the entries of one memory."""
     routes = APIRouter()
+    routes.include_router(_listing_routes(grandbo))
     routes.include_router(_reading_routes(grandbo))
     routes.include_router(_change_routes(grandbo))
+    return routes
+
+
+def _listing_routes(grandbo: Grandbo) -> APIRouter:
+    routes = APIRouter()
+    Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
+
+    @routes.get(
+        "/v1/entries",
+        operation_id="list_entries",
+        summary="Entries of every status, as they stand or as they stood",
+        response_class=JSONResponse,
+        responses={200: answers(EntriesDocument, "A page."), **problems(401, 403, 421, 422, 503)},
+    )
+    def list_entries(
+        memory: Caller,
+        kind: Annotated[list[str] | None, Query(description="Only this kind; repeatable.")] = None,
+        status: Annotated[list[str] | None, Query(description="Only this status; repeatable.")] = None,
+        service: Annotated[str | None, Query(description="Only this service.")] = None,
+        as_of: AsOfTime = None,
+        as_of_position: AsOfPosition = None,
+        limit: Annotated[int | None, Query(description="1 to 200; 50 unless given.")] = None,
+        after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    ) -> Response:
+        """In the order of their ids: whatever is written meanwhile, each entry comes once. The past needs audit."""
+        page = memory.list_entries(
+            kinds=kind,
+            statuses=status,
+            service=service,
+            as_of=as_of,
+            as_of_position=as_of_position,
+            limit=limit,
+            after=after,
+        )
+        return JSONResponse(page.as_dict())
+
     return routes
 
 
@@ -62,16 +104,27 @@ def _reading_routes(grandbo: Grandbo) -> APIRouter:
     @routes.get(
         "",
         operation_id="show_entry",
-        summary="An entry as it stands",
+        summary="An entry as it stands, or as it stood",
         response_class=JSONResponse,
         responses={
-            200: answers(EntryDocument, "The entry.") | {"headers": ETAG},
+            200: either(
+                EntryDocument, PastEntryDocument, "The entry; of the past, with its moment and without an ETag."
+            )
+            | {"headers": ETAG},
             304: {"description": "The caller has the current revision.", "headers": ETAG},
-            **_problems(401, 403, 404, 421, 503),
+            **_problems(401, 403, 404, 421, 422, 503),
         },
     )
-    def show(memory: Caller, entry_id: _EntryId, if_none_match: _IfNoneMatch = None) -> Response:
-        """Its ETag is its revision: what a change has to name in If-Match."""
+    def show(
+        memory: Caller,
+        entry_id: _EntryId,
+        as_of: AsOfTime = None,
+        as_of_position: AsOfPosition = None,
+        if_none_match: _IfNoneMatch = None,
+    ) -> Response:
+        """Its ETag is its revision: what a change has to name in If-Match. The past needs the act audit."""
+        if as_of is not None or as_of_position is not None:
+            return JSONResponse(memory.show_entry(_id(entry_id), as_of=as_of, as_of_position=as_of_position))
         entry = memory.show_entry(_id(entry_id))
         tag = tag_of(entry["revision"])
         if if_none_match is not None and is_held(tag, if_none_match):
@@ -102,6 +155,25 @@ def _reading_routes(grandbo: Grandbo) -> APIRouter:
         if not _PLAIN_REVISION.fullmatch(revision):
             raise NotFound
         return JSONResponse(revision_of(memory.history(_id(entry_id)), int(revision)))
+
+    @routes.get(
+        "/differences",
+        operation_id="show_entry_differences",
+        summary="What is different from one revision to another, word by word",
+        response_class=JSONResponse,
+        responses={
+            200: answers(RevisionDifferencesDocument, "The fields that are not the same."),
+            **_problems(401, 403, 404, 421, 422, 503),
+        },
+    )
+    def differences(
+        memory: Caller,
+        entry_id: _EntryId,
+        earlier: Annotated[int, Query(alias="from", ge=1, le=LARGEST_REVISION)],
+        later: Annotated[int, Query(alias="to", ge=1, le=LARGEST_REVISION)],
+    ) -> Response:
+        """In either direction; a revision above the caller's tiers is as absent as one that never was."""
+        return JSONResponse(compare_revisions(memory.history(_id(entry_id)), earlier, later).as_dict())
 
     @routes.get(
         "/restore-preview",

@@ -14,9 +14,11 @@ from grandbo.http.schemas import (
     Applicability,
     EvidenceDocument,
     FullName,
+    IncidentDocument,
     Name,
     StatedTime,
 )
+from grandbo.http.submission_schemas import FeedbackDocument, NewEntryDocument
 from grandbo.memory.finding import (
     BODY_LIMIT_BYTES,
     EVIDENCE_LIMIT,
@@ -97,6 +99,15 @@ class SupersedeDocument(ReasonDocument):
     model_config = ConfigDict(extra="forbid", title="Supersede")
 
     by: Id
+
+
+class CorroborationDocument(BaseModel):
+    """Which incident supports it, and with what evidence; at least one piece must not be memory itself."""
+
+    model_config = ConfigDict(extra="forbid", title="Corroboration")
+
+    incident: IncidentDocument
+    evidence: list[EvidenceDocument] = Field(min_length=1, max_length=EVIDENCE_LIMIT)
 
 
 class NewLinkDocument(ReasonDocument):
@@ -193,15 +204,62 @@ class LinkDocument(BaseModel):
     position: int = Field(ge=1)
 
 
-class EntryDocument(StateDocument):
-    """An entry as it stands."""
+class FeedbackCountsDocument(BaseModel):
+    """How many of those who were told it say so now."""
 
-    model_config = ConfigDict(extra="forbid", title="Entry")
+    model_config = ConfigDict(extra="forbid", title="FeedbackCounts")
+
+    helped: int
+    irrelevant: int
+    wrong: int
+    stale: int
+
+
+class MomentDocument(BaseModel):
+    """A position of the log, and the instant that was meant."""
+
+    model_config = ConfigDict(extra="forbid", title="Moment")
+
+    position: int = Field(ge=1)
+    instant: Time
+
+
+class ListedEntryDocument(StateDocument):
+    """An entry in a listing: its state, without its links."""
+
+    model_config = ConfigDict(extra="forbid", title="ListedEntry")
 
     entry_id: Id
     revision: int = Field(ge=1)
     position: int = Field(ge=1)
+
+
+class EntriesDocument(BaseModel):
+    """A page of entries in the order of their ids; `next` goes into `after`, null at the end."""
+
+    model_config = ConfigDict(extra="forbid", title="Entries")
+
+    entries: list[ListedEntryDocument]
+    next: str | None
+    as_of: MomentDocument | None
+
+
+class EntryDocument(ListedEntryDocument):
+    """An entry as it stands."""
+
+    model_config = ConfigDict(extra="forbid", title="Entry")
+
     links: list[LinkDocument]
+    feedback: FeedbackCountsDocument
+
+
+class PastEntryDocument(ListedEntryDocument):
+    """An entry as it stood, with the links that were open then."""
+
+    model_config = ConfigDict(extra="forbid", title="PastEntry")
+
+    links: list[LinkDocument]
+    as_of: MomentDocument
 
 
 class RevisionDocument(BaseModel):
@@ -248,6 +306,17 @@ class FieldDifferenceDocument(BaseModel):
     words: list[PieceDocument] | None
 
 
+class RevisionDifferencesDocument(BaseModel):
+    """What is different from one revision to another."""
+
+    model_config = ConfigDict(extra="forbid", title="RevisionDifferences", populate_by_name=True)
+
+    entry_id: Id
+    earlier: int = Field(ge=1, alias="from")
+    later: int = Field(ge=1, alias="to")
+    changes: list[FieldDifferenceDocument]
+
+
 class RestorePreviewDocument(BaseModel):
     """What a restore would change in the entry as it stands, had it been carried out."""
 
@@ -262,17 +331,23 @@ class RestorePreviewDocument(BaseModel):
 
 
 ENTRY_DOCUMENTS: tuple[type[BaseModel], ...] = (
+    NewEntryDocument,
+    FeedbackDocument,
     ReasonDocument,
     CorrectionDocument,
     RestoreDocument,
     DisputeDocument,
     SupersedeDocument,
+    CorroborationDocument,
     NewLinkDocument,
     VerificationDocument,
     ExpiryDocument,
     ReclassificationDocument,
     ChangeDocument,
+    EntriesDocument,
     EntryDocument,
+    PastEntryDocument,
     HistoryDocument,
+    RevisionDifferencesDocument,
     RestorePreviewDocument,
 )

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from grandbo.errors import InvalidInput
 from grandbo.http.entry_schemas import (
     CorrectionDocument,
+    CorroborationDocument,
     DisputeDocument,
     ExpiryDocument,
     NewLinkDocument,
@@ -88,6 +89,12 @@ VERBS = (
         lambda memory, entry_id, given, options: memory.supersede(
             entry_id, _required_reference(given.pop("by"), "by"), **given, **options
         ),
+    ),
+    Verb(
+        "corroborate",
+        "Another incident supports it",
+        CorroborationDocument,
+        lambda memory, entry_id, given, options: memory.corroborate(entry_id, **given, **options),
     ),
     Verb(
         "link",

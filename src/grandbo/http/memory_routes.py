@@ -17,6 +17,7 @@ from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import answers, either, json_body, problems
 from grandbo.http.recall_schemas import AnswerDocument, DifferenceDocument, RecallDocument
 from grandbo.http.schemas import AcknowledgementDocument, FindingDocument
+from grandbo.http.submission_schemas import NewEntryDocument
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.finding import parse_finding
 from grandbo.memory.importing import parse_json
@@ -54,6 +55,11 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
     # In this order: who may not enter is told so before the body is read.
     Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
     Body = Annotated[bytes, Depends(read_json_body)]
+    recorded_answers: dict[int | str, dict[str, Any]] = {
+        201: answers(AcknowledgementDocument, "It was appended: a new entry, or support for one."),
+        200: answers(AcknowledgementDocument, "It was known already; nothing was appended.") | REPLAYED,
+        **problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
+    }
 
     @routes.post(
         "/findings",
@@ -61,11 +67,7 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         summary="Record what an incident taught",
         status_code=201,
         response_class=JSONResponse,
-        responses={
-            201: answers(AcknowledgementDocument, "It was appended: a new entry, or support for one."),
-            200: answers(AcknowledgementDocument, "It was known already; nothing was appended.") | REPLAYED,
-            **problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
-        },
+        responses=recorded_answers,
         openapi_extra=json_body(FindingDocument, "The finding; at most 256 KiB."),
     )
     def record_finding(
@@ -75,21 +77,20 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         Durable when answered. The same finding of the same incident, or the same Idempotency-Key with the same content,
         is the first acknowledgement again, with `Idempotency-Replayed: true`.
         """
+        return _record(memory, metrics, lambda: parse_json(body), request, idempotency_key)
 
-        def record() -> Recorded:
-            finding = parse_finding(parse_json(body))
-            command_id = command_id_of(memory, request, idempotency_key)
-            if command_id is None and finding.incident is None:
-                raise IdempotencyKeyMissing
-            return memory.record_finding(finding, command_id=command_id)
-
-        recorded = _counted(record, metrics.finding)
-        metrics.finding(_finding_outcome(recorded))
-        return JSONResponse(
-            recorded.acknowledgement.as_dict(),
-            201 if recorded.appended else 200,
-            {"Idempotency-Replayed": "true"} if recorded.replayed else None,
-        )
+    @routes.post(
+        "/entries",
+        operation_id="record_entry",
+        summary="Record an entry of any kind",
+        status_code=201,
+        response_class=JSONResponse,
+        responses=recorded_answers,
+        openapi_extra=json_body(NewEntryDocument, "A finding that names its kind; at most 256 KiB."),
+    )
+    def record_entry(memory: Caller, body: Body, request: Request, idempotency_key: IdempotencyKey = None) -> Response:
+        """As `POST /v1/findings`, but that the kind has to be said."""
+        return _record(memory, metrics, lambda: _with_kind(parse_json(body)), request, idempotency_key)
 
     @routes.post(
         "/recall",
@@ -110,6 +111,31 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         return JSONResponse(given.as_dict())
 
     return routes
+
+
+def _record(
+    memory: TenantMemory, metrics: Metrics, read: Callable[[], object], request: Request, idempotency_key: str | None
+) -> Response:
+    def record() -> Recorded:
+        finding = parse_finding(read())
+        command_id = command_id_of(memory, request, idempotency_key)
+        if command_id is None and finding.incident is None:
+            raise IdempotencyKeyMissing
+        return memory.record_finding(finding, command_id=command_id)
+
+    recorded = _counted(record, metrics.finding)
+    metrics.finding(_finding_outcome(recorded))
+    return JSONResponse(
+        recorded.acknowledgement.as_dict(),
+        201 if recorded.appended else 200,
+        {"Idempotency-Replayed": "true"} if recorded.replayed else None,
+    )
+
+
+def _with_kind(document: object) -> object:
+    if isinstance(document, dict) and document.get("kind") is None:
+        raise InvalidInput("kind: it is required.", field="kind")
+    return document
 
 
 def _ask(memory: TenantMemory, document: object) -> Answer | Difference:

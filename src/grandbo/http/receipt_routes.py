@@ -5,17 +5,20 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.http.body import read_json_body
+from grandbo.http.entry_schemas import ChangeDocument
 from grandbo.http.entry_verbs import parse_id
+from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
 from grandbo.http.problems import MEDIA_TYPE
 from grandbo.http.recall_schemas import ReceiptDocument, ReceiptsDocument, ReplayDocument, ReplayRequestDocument
 from grandbo.http.schemas import ProblemDocument, schema_of
+from grandbo.http.submission_schemas import FeedbackDocument
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.importing import parse_json
 from grandbo.recall.ledger import DEFAULT_PAGE
@@ -80,10 +83,51 @@ def receipt_routes(grandbo: Grandbo) -> APIRouter:
             raise InvalidInput("A replay is an object with topic and nothing else.", field="topic")
         return JSONResponse(memory.replay_receipt(_id(receipt_id), document["topic"]).as_dict())
 
+    @routes.post(
+        "/{receipt_id}/feedback",
+        operation_id="give_feedback",
+        summary="Say what became of one entry of an answer",
+        response_class=JSONResponse,
+        responses={
+            200: answers(ChangeDocument, "It was kept, or it had been said already.") | REPLAYED,
+            **_problems(400, 401, 403, 404, 408, 413, 415, 421, 422, 503),
+            409: problems(409)[409],
+        },
+        openapi_extra=json_body(FeedbackDocument, "Which entry, and the verdict."),
+    )
+    def give_feedback(
+        memory: Caller, receipt_id: _ReceiptId, body: Body, request: Request, idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        """Of one's own answers; of anybody's for who may audit. Another verdict takes the place of the one before."""
+        given = _feedback(parse_json(body))
+        changed = memory.give_feedback(
+            _id(receipt_id),
+            _id(given["entry_id"]),
+            given["verdict"],
+            note=given.get("note"),
+            command_id=command_id_of(memory, request, idempotency_key),
+        )
+        return JSONResponse(
+            {**changed.acknowledgement.as_dict(), "appended": changed.appended},
+            headers={"Idempotency-Replayed": "true"} if changed.replayed else None,
+        )
+
     return routes
 
 
-def _id(given: str) -> UUID:
+def _feedback(document: object) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise InvalidInput("Feedback is an object with entry_id, verdict and perhaps note.")
+    for name in document:
+        if name not in FeedbackDocument.model_fields:
+            raise InvalidInput(f"{name[:100]}: known are entry_id, verdict, note.", field=name)
+    for name in ("entry_id", "verdict"):
+        if document.get(name) is None:
+            raise InvalidInput(f"{name}: it is required.", field=name)
+    return document
+
+
+def _id(given: object) -> UUID:
     """What is no id is no receipt: the same answer as for one that is not there."""
     found = parse_id(given)
     if found is None:

@@ -58,6 +58,21 @@ class FieldDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedRevisions:
+    """What is different from one revision of an entry to another."""
+
+    entry_id: str
+    earlier: int
+    later: int
+    changes: tuple[FieldDifference, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The shape that every door gives."""
+        changes = [change.as_dict() for change in self.changes]
+        return {"entry_id": self.entry_id, "from": self.earlier, "to": self.later, "changes": changes}
+
+
+@dataclass(frozen=True, slots=True)
 class RestorePreview:
     """What a restore would make of the entry as it stands; nothing was written."""
 
@@ -110,6 +125,12 @@ def revision_of(history: Sequence[dict[str, Any]], revision: int) -> dict[str, A
 def revision_differences(history: Sequence[dict[str, Any]], earlier: int, later: int) -> tuple[FieldDifference, ...]:
     """What is different from one revision of a history to another, in either direction; raises `NotFound`."""
     return state_differences(revision_of(history, earlier)["state"], revision_of(history, later)["state"])
+
+
+def compare_revisions(history: Sequence[dict[str, Any]], earlier: int, later: int) -> ComparedRevisions:
+    """Two revisions of a history, compared; raises `NotFound`."""
+    changes = revision_differences(history, earlier, later)
+    return ComparedRevisions(history[0]["entry_id"], earlier, later, changes)
 
 
 def restore_preview(history: Sequence[dict[str, Any]], state: EntryState, would: EventBody | None) -> RestorePreview:

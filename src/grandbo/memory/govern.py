@@ -58,18 +58,20 @@ class Wish:
     What someone wants of an entry.
 
     Attributes:
+        reason: None where the verb takes none: the evidence says why.
         said: the content of the command as plain values; tells a retry from another use of its id.
         reads: further rows that the decision rests on, after the entry itself.
     """
 
     verb: str
     entry_id: UUID
-    reason: str
+    reason: str | None
     decide: Decide
     said: Mapping[str, Any] = field(default_factory=dict)
     reads: Sequence[Step] = ()
     expected_revision: int | None = None
     command_id: UUID | None = None
+    takes_reason: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def carry_out(
         Forbidden, NotFound, RevisionStale, IllegalTransition, InvalidInput, CommandReused.
     """
     require(principal, "govern")
-    check_reason(wish.reason)
+    if wish.takes_reason:
+        check_reason(wish.reason)
     tiers = visible_tiers(policy, principal)
     seen: list[Row] = []
 
@@ -102,7 +105,8 @@ def carry_out(
         body = wish.decide(state, found[1:], now)
         return [] if body is None else [Event(wish.entry_id, body)]
 
-    said = {"verb": wish.verb, "entry_id": str(wish.entry_id), "reason": wish.reason, **wish.said}
+    why = {"reason": wish.reason} if wish.takes_reason else {}
+    said = {"verb": wish.verb, "entry_id": str(wish.entry_id), **why, **wish.said}
     context = CommandContext(tenant_id, principal, wish.command_id or new_id(), digest_of(said))
     current = (CURRENT, {"tenant_id": tenant_id, "entry_id": wish.entry_id})
     appended = run_command(database, Command(context, [current, *wish.reads], decide), clock=clock)
@@ -140,7 +144,7 @@ def _acknowledge(appended: Appended, seen: list[Row]) -> Acknowledgement:
     if appended.events:
         event: RecordedEvent = appended.events[0]
         data = event.data
-        makes_known = models.EntryChanged | models.EntryLinked | models.EntryUnlinked
+        makes_known = models.EntryChanged | models.EntryCorroborated | models.EntryLinked | models.EntryUnlinked
         revision = data.revision if isinstance(data, makes_known) else 0
         return Acknowledgement(event.header.stream_id, revision, event.position, event.hash.hex(), created=False)
     row = seen[0]

@@ -32,6 +32,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "reclassify": frozenset({"published", "archived", "quarantined"}),
     "quarantine": frozenset({"published", "archived", "superseded"}),
     "release": frozenset({"quarantined"}),
+    "corroborate": frozenset({"published"}),
     "link": frozenset({"published", "archived", "superseded", "quarantined"}),
     "unlink": frozenset({"published", "archived", "superseded", "quarantined"}),
 }
@@ -62,12 +63,24 @@ class EntryState:
     namespace: str
     owner: str | None
     applicability: tuple[str, ...]
+    incident_source: str | None
+    incident_id: str | None
+    supported_by: tuple[dict[str, str], ...]
+
+    @property
+    def incidents(self) -> frozenset[tuple[str, str]]:
+        """The incidents that taught it or support it, each with the tool that knows it."""
+        supporting = {(item["source"], item["id"]) for item in self.supported_by}
+        if self.incident_source is None or self.incident_id is None:
+            return frozenset(supporting)
+        return frozenset({*supporting, (self.incident_source, self.incident_id)})
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> EntryState:
         """From a row of the entries or of the revisions."""
         values = {name: row[name] for name in cls.__slots__}
-        return cls(**{**values, **{name: tuple(values[name]) for name in ("tags", "evidence", "applicability")}})
+        listed = ("tags", "evidence", "applicability", "supported_by")
+        return cls(**values | {name: tuple(values[name]) for name in listed})
 
 
 def check_acceptable(state: EntryState, verb: str, expected_revision: int | None) -> None:
@@ -199,6 +212,15 @@ def decide_quarantine(state: EntryState, reason: str) -> models.EntryQuarantined
 def decide_release(state: EntryState, before: EntryState, reason: str) -> models.EntryReleased:
     """Back to the status that it had before."""
     return models.EntryReleased(revision=state.revision + 1, reason=reason, status=before.status)
+
+
+def decide_corroborate(
+    state: EntryState, incident: models.IncidentRef, evidence: tuple[models.Evidence, ...]
+) -> models.EntryCorroborated | None:
+    """Another incident supports it; None where that one taught it or supports it already."""
+    if (incident.source, incident.id) in state.incidents:
+        return None
+    return models.EntryCorroborated(revision=state.revision + 1, incident=incident, evidence=evidence)
 
 
 def decide_link(

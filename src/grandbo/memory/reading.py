@@ -15,9 +15,9 @@ from grandbo.events.models import Policy
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.tables import STATE_COLUMNS, entries, events, links, revisions
+from grandbo.storage.tables import STATE_COLUMNS, entries, events, feedback, links, revisions
 from grandbo.storage.tenancy import of_tenant
-from grandbo.types import Principal, utc_text
+from grandbo.types import VERDICTS, Principal, utc_text
 
 _entry = sa.bindparam("entry_id", type_=sa.Uuid)
 _ENTRY = sa.select(entries).where(of_tenant(entries), entries.c.entry_id == _entry)
@@ -47,6 +47,11 @@ _LINKS = (
     )
     .order_by(links.c.from_position)
 )
+_VERDICTS = (
+    sa.select(feedback.c.verdict, sa.func.count().label("given"))
+    .where(of_tenant(feedback), feedback.c.entry_id == _entry, feedback.c.to_position.is_(None))
+    .group_by(feedback.c.verdict)
+)
 _NAMED = ("disputed_with", "superseded_by")
 _SEEN = sa.select(entries.c.entry_id).where(
     of_tenant(entries),
@@ -64,13 +69,17 @@ def show_entry(
     tiers = visible_tiers(policy, principal)
     key = {"tenant_id": tenant_id, "entry_id": entry_id}
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
-        rows, linked = transaction.batch([(_ENTRY, key), (_LINKS, {**key, "tiers": list(tiers)})])
-        seen = _seen(transaction, tenant_id, rows, tiers)
+        rows, linked, verdicts = transaction.batch(
+            [(_ENTRY, key), (_LINKS, {**key, "tiers": list(tiers)}), (_VERDICTS, key)]
+        )
+        seen = seen_of(transaction, tenant_id, rows, tiers)
     if not rows or rows[0]["visibility"] not in tiers:
         raise NotFound
     row = rows[0]
     head = {"entry_id": str(entry_id), "revision": row["revision"], "position": row["position"]}
-    return head | _without_unseen(plain_state(row), seen) | {"links": [_plain_link(link, entry_id) for link in linked]}
+    told = dict.fromkeys(VERDICTS, 0) | {found["verdict"]: found["given"] for found in verdicts}
+    shown = {"links": [plain_link(link, entry_id) for link in linked], "feedback": told}
+    return head | without_unseen(plain_state(row), seen) | shown
 
 
 def entry_history(
@@ -86,27 +95,32 @@ def entry_history(
     tiers = visible_tiers(policy, principal)
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         rows = transaction.execute(_REVISIONS, {"tenant_id": tenant_id, "entry_id": entry_id})
-        seen = _seen(transaction, tenant_id, rows, tiers)
+        seen = seen_of(transaction, tenant_id, rows, tiers)
     if not rows or rows[-1]["visibility"] not in tiers:
         raise NotFound
     return [_revision(row, seen) for row in rows if row["visibility"] in tiers]
 
 
-def _seen(transaction: Transaction, tenant_id: UUID, rows: Sequence[Row], tiers: Sequence[str]) -> set[str]:
+def named_entries(rows: Sequence[Row]) -> set[UUID]:
+    """The other entries that these states name."""
+    return {row[name] for row in rows for name in _NAMED if row[name] is not None}
+
+
+def seen_of(transaction: Transaction, tenant_id: UUID, rows: Sequence[Row], tiers: Sequence[str]) -> set[str]:
     """Of the entries that the rows name, those in these tiers."""
-    named = {row[name] for row in rows for name in _NAMED if row[name] is not None}
+    named = named_entries(rows)
     if not named:
         return set()
     params = {"tenant_id": tenant_id, "named": list(named), "tiers": list(tiers)}
     return {str(found["entry_id"]) for found in transaction.execute(_SEEN, params)}
 
 
-def _without_unseen(state: dict[str, Any], seen: set[str]) -> dict[str, Any]:
+def without_unseen(state: dict[str, Any], seen: set[str]) -> dict[str, Any]:
     """The state without the ids of entries that the reader may not see: that they are there is theirs to know."""
     return state | {name: state[name] if state[name] in seen else None for name in _NAMED}
 
 
-def _plain_link(row: Row, entry_id: UUID) -> dict[str, Any]:
+def plain_link(row: Row, entry_id: UUID) -> dict[str, Any]:
     is_from = row["from_entry"] == entry_id
     return {
         "type": row["link_type"],
@@ -131,7 +145,7 @@ def _revision(row: Row, seen: set[str]) -> dict[str, Any]:
         "principal": row["principal"],
         "at": utc_text(row["changed_at"]),
         "reason": _reason(row),
-        "state": _without_unseen(plain_state(row), seen),
+        "state": without_unseen(plain_state(row), seen),
     }
 
 

@@ -194,6 +194,29 @@ def release(tenant_id: UUID, entry_id: UUID, reason: str, **options: Any) -> Wis
     return _wish("release", entry_id, reason, decide, {}, options, reads)
 
 
+def corroborate(
+    entry_id: UUID, incident: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], **options: Any
+) -> Wish:
+    """
+    Another incident supports it, with evidence of its own; the evidence is the reason.
+
+    Raises:
+        EvidenceMissing: all of it is memory itself, which cannot bear itself out.
+    """
+    # The rules of a finding for both.
+    checked = parse_finding({"title": "-", "incident": incident, "evidence": evidence})
+    if checked.incident is None:
+        raise InvalidInput("incident: name the incident that supports it, its source and its id.", field="incident")
+    ref = models.IncidentRef(**checked.incident.model_dump())
+    items = tuple(models.Evidence(**item.model_dump()) for item in checked.evidence)
+    said = {"incident": ref.model_dump(), "evidence": [item.model_dump() for item in items]}
+
+    def decide(state: EntryState, _found: list[list[Row]], _now: datetime) -> models.EventBody | None:
+        return lifecycle.decide_corroborate(state, ref, items)
+
+    return Wish("corroborate", entry_id, None, decide, said, takes_reason=False, **options)
+
+
 def link(
     tenant_id: UUID,
     principal: Principal,

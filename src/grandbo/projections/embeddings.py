@@ -22,7 +22,7 @@ from grandbo.storage.tenancy import of_tenant
 _ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
 _STAMP = sa.bindparam("stamp", type_=sa.Text)
 _POSITION = sa.bindparam("at_position", type_=sa.BigInteger)
-_SCOPE = ("status", "visibility", "kind", "service", "valid_from", "expires_at")
+SCOPE = ("status", "visibility", "kind", "service", "valid_from", "expires_at")
 
 _has_this_text = sa.and_(
     of_tenant(entries),
@@ -52,7 +52,7 @@ _INSERT = sa.insert(embeddings).from_select(
         "text_digest",
         "window_start",
         "window_end",
-        *_SCOPE,
+        *SCOPE,
         "vector",
     ],
     sa.select(
@@ -64,7 +64,7 @@ _INSERT = sa.insert(embeddings).from_select(
         entries.c.text_digest,
         sa.bindparam("window_start", type_=sa.Integer),
         sa.bindparam("window_end", type_=sa.Integer),
-        *(entries.c[name] for name in _SCOPE),
+        *(entries.c[name] for name in SCOPE),
         sa.bindparam("vector", type_=Vector()),
     ).where(_has_this_text),
 )
@@ -89,7 +89,7 @@ _CARRY_SCOPE = (
         entries.c.entry_id == _ENTRY,
         embeddings.c.to_position.is_(None),
     )
-    .values({name: entries.c[name] for name in _SCOPE})
+    .values({name: entries.c[name] for name in SCOPE})
 )
 
 

@@ -18,14 +18,25 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.events.log import LOCK_HEAD, READ_HEAD, head_of, read_events
+from grandbo.errors import MomentUnknown
+from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_events
+from grandbo.projections.embeddings import SCOPE
 from grandbo.projections.runner import steps_for
-from grandbo.storage.database import Database, Transaction
-from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA
+from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA, embeddings
 from grandbo.storage.tenancy import TENANT, of_tenant
 
 BATCH = 100
 SHOWN_DIFFERENCES = 20
+
+# These are in every digest. A table that came later counts once it holds a row, so that the digest of a log that has
+# none of its events stays what it was signed as.
+_FIRST_TABLES = frozenset(
+    f"org_memory_{name}" for name in ("policies", "entries", "revisions", "terms", "embeddings", "links")
+)
+_NO_ROWS = hashlib.sha256(b"").hexdigest()
+# What a temporal row carries of its entry as it is now: no live row says what that was at an earlier position.
+_CARRIED: dict[sa.Table, tuple[str, ...]] = {embeddings: SCOPE}
 
 Progress = Callable[[int], None]
 T = TypeVar("T")
@@ -46,17 +57,23 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a replay found: the digest of the live projections, and where a replay differs from them."""
+    """
+    What a replay found: the digest of the projections at a position, and where a replay differs from the live ones.
+
+    Attributes:
+        signed: the digest that the checkpoint of this position states, where there is one and it was asked for.
+    """
 
     tenant_id: UUID
     position: int
     digest: str
     differences: list[Difference]
+    signed: str | None = None
 
     @property
     def ok(self) -> bool:
-        """Rebuild equals live."""
-        return not self.differences
+        """Rebuild equals live, and what was signed."""
+        return not self.differences and self.signed in (None, self.digest)
 
 
 def rebuild(database: Database, tenant_id: UUID, *, progress: Progress | None = None) -> int:
@@ -73,30 +90,66 @@ def rebuild(database: Database, tenant_id: UUID, *, progress: Progress | None = 
         return _replay(transaction, transaction, tenant_id, progress)
 
 
-def check(database: Database, tenant_id: UUID, *, progress: Progress | None = None) -> CheckResult:
+def check(
+    database: Database, tenant_id: UUID, *, until: int | None = None, progress: Progress | None = None
+) -> CheckResult:
     """
     Replay into the scratch schema, compare row by row with the live tables of the same snapshot, leave nothing behind.
 
     Nothing is locked: the snapshot fixes both sides, so writers go on.
+
+    Args:
+        until: replay to this position; the digest is the one that a check gave when the log ended there. Compared is
+            what the live temporal tables say of that position.
+
+    Raises:
+        MomentUnknown: the log does not reach there.
     """
     with database.transaction("projector", tenant_id, snapshot=True) as transaction:
         head = head_of(transaction.execute(READ_HEAD, {"tenant_id": tenant_id}))
+        position = head.position if until is None else until
+        if not 1 <= position <= head.position:
+            raise MomentUnknown(f"until: this tenant's log has the positions 1 to {head.position}.", field="until")
         scratch = transaction.at_schema(SCRATCH_SCHEMA)
         transaction.fix_output()
-        _replay(transaction, scratch, tenant_id, progress)
-        digests = {table.name: _digest(transaction, table, tenant_id) for table in PROJECTIONS}
-        differences: list[Difference] = []
-        for table in PROJECTIONS:
-            if _digest(scratch, table, tenant_id) != digests[table.name]:
-                differences += _differences(transaction, scratch, table, tenant_id)
+        _replay(transaction, scratch, tenant_id, progress, until=position)
+        if position == head.position:
+            whole, differences = _compared(transaction, scratch, tenant_id)
+        else:
+            whole = _whole({table.name: _digest(scratch, table, tenant_id) for table in PROJECTIONS})
+            differences = _compared_then(transaction, scratch, tenant_id, position)
         transaction.rollback()
-    whole = hashlib.sha256("\n".join(f"{name} {digest}" for name, digest in digests.items()).encode()).hexdigest()
-    return CheckResult(tenant_id, head.position, whole, differences)
+    return CheckResult(tenant_id, position, whole, differences)
 
 
-def _replay(log: Transaction, target: Transaction, tenant_id: UUID, progress: Progress | None) -> int:
+def _compared(live: Transaction, scratch: Transaction, tenant_id: UUID) -> tuple[str, list[Difference]]:
+    digests = {table.name: _digest(live, table, tenant_id) for table in PROJECTIONS}
+    differences: list[Difference] = []
+    for table in PROJECTIONS:
+        if _digest(scratch, table, tenant_id) != digests[table.name]:
+            differences += _differences(live, scratch, table, tenant_id, _rows_query(table))
+    return _whole(digests), differences
+
+
+def _compared_then(live: Transaction, scratch: Transaction, tenant_id: UUID, position: int) -> list[Difference]:
+    """The temporal tables alone: the others say what is so now, and their past stands in the revisions."""
+    differences: list[Difference] = []
+    for table in PROJECTIONS:
+        if "to_position" in table.c:
+            differences += _differences(live, scratch, table, tenant_id, _rows_then_query(table), position)
+    return differences
+
+
+def _whole(digests: dict[str, str]) -> str:
+    lines = [f"{name} {digest}" for name, digest in digests.items() if name in _FIRST_TABLES or digest != _NO_ROWS]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _replay(
+    log: Transaction, target: Transaction, tenant_id: UUID, progress: Progress | None, *, until: int = LAST_POSITION
+) -> int:
     count = 0
-    for events in _batches(read_events(log, tenant_id), BATCH):
+    for events in _batches(read_events(log, tenant_id, until=until), BATCH):
         target.batch(steps_for(events))
         count += len(events)
         if progress:
@@ -111,7 +164,10 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _row_digest(table: sa.Table) -> sa.ColumnElement[Any]:
-    row_text = sa.cast(table.table_valued(), sa.Text)
+    return _sha256(sa.cast(table.table_valued(), sa.Text))
+
+
+def _sha256(row_text: sa.ColumnElement[str]) -> sa.ColumnElement[Any]:
     return sa.func.sha256(sa.func.convert_to(row_text, "UTF8"), type_=sa.LargeBinary)
 
 
@@ -133,16 +189,40 @@ def _digest_query(table: sa.Table) -> sa.Select[Any]:
 
 @lru_cache
 def _rows_query(table: sa.Table) -> sa.Select[Any]:
-    key: list[Any] = [sa.cast(column, sa.Text).label(column.name) for column in table.primary_key.columns]
-    return sa.select(*key, _row_digest(table).label("row_digest")).where(of_tenant(table))
+    return sa.select(*_key_texts(table), _row_digest(table).label("row_digest")).where(of_tenant(table))
+
+
+@lru_cache
+def _rows_then_query(table: sa.Table) -> sa.Select[Any]:
+    """The rows as they were at a position: those that had begun, open where they were closed later."""
+    position = sa.bindparam("position", type_=sa.BigInteger)
+    until = sa.case((table.c.to_position <= position, table.c.to_position), else_=None)
+    carried = _CARRIED.get(table, ())
+    said = [until if column.name == "to_position" else column for column in table.c if column.name not in carried]
+    row_text = sa.cast(sa.func.row(*said), sa.Text)
+    return sa.select(*_key_texts(table), _sha256(row_text).label("row_digest")).where(
+        of_tenant(table), table.c.from_position <= position
+    )
+
+
+def _key_texts(table: sa.Table) -> list[Any]:
+    return [sa.cast(column, sa.Text).label(column.name) for column in table.primary_key.columns]
 
 
 def _digest(transaction: Transaction, table: sa.Table, tenant_id: UUID) -> str:
     return str(transaction.execute(_digest_query(table), {TENANT.key: tenant_id})[0]["digest"])
 
 
-def _differences(live: Transaction, scratch: Transaction, table: sa.Table, tenant_id: UUID) -> list[Difference]:
-    here, replayed = (_keyed_rows(side, table, tenant_id) for side in (live, scratch))
+def _differences(
+    live: Transaction,
+    scratch: Transaction,
+    table: sa.Table,
+    tenant_id: UUID,
+    rows: sa.Select[Any],
+    position: int | None = None,
+) -> list[Difference]:
+    params = {TENANT.key: tenant_id} | ({} if position is None else {"position": position})
+    here, replayed = (_keyed_rows(side.execute(rows, params), table) for side in (live, scratch))
     only = [("live", key) for key, _ in sorted(here - replayed)] + [
         ("replay", key) for key, _ in sorted(replayed - here)
     ]
@@ -150,7 +230,6 @@ def _differences(live: Transaction, scratch: Transaction, table: sa.Table, tenan
     return [Difference(table.name, side, dict(zip(names, key, strict=True))) for side, key in only[:SHOWN_DIFFERENCES]]
 
 
-def _keyed_rows(transaction: Transaction, table: sa.Table, tenant_id: UUID) -> set[tuple[tuple[str, ...], bytes]]:
-    rows = transaction.execute(_rows_query(table), {TENANT.key: tenant_id})
+def _keyed_rows(rows: list[Row], table: sa.Table) -> set[tuple[tuple[str, ...], bytes]]:
     names = [column.name for column in table.primary_key.columns]
     return {(tuple(row[name] for name in names), row["row_digest"]) for row in rows}

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from grandbo.events.log import RecordedEvent
-from grandbo.projections import candidates, embeddings, entries, links, policies, terms
+from grandbo.projections import candidates, embeddings, entries, feedback, links, policies, terms
 from grandbo.storage.database import Step
 
 # Terms before entries: those of the text before are found by the list that the entry's row still has. Embeddings last:
 # vectors are taken only while the entry has their text, and they carry the scope that it has by now.
-PROJECTORS = (policies.project, terms.project, entries.project, embeddings.project, links.project, candidates.project)
+PROJECTORS = (
+    policies.project,
+    terms.project,
+    entries.project,
+    embeddings.project,
+    links.project,
+    candidates.project,
+    feedback.project,
+)
 
 
 def steps_for(events: Iterable[RecordedEvent]) -> Iterator[Step]:

@@ -28,13 +28,13 @@ DEFAULT_PAGE = 50
 MAX_PAGE = 500
 
 _tiers = sa.func.coalesce(receipts.c.parameters["tiers"], sa.bindparam("all_tiers", type_=pg.JSONB))
-_within_tiers = _tiers.contained_by(sa.bindparam("own_tiers", type_=pg.JSONB))
+within_tiers = _tiers.contained_by(sa.bindparam("own_tiers", type_=pg.JSONB))
 _ONE = sa.select(receipts).where(
-    of_tenant(receipts), _within_tiers, receipts.c.receipt_id == sa.bindparam("receipt_id", type_=sa.Uuid)
+    of_tenant(receipts), within_tiers, receipts.c.receipt_id == sa.bindparam("receipt_id", type_=sa.Uuid)
 )
 _page = (
     sa.select(receipts)
-    .where(of_tenant(receipts), _within_tiers)
+    .where(of_tenant(receipts), within_tiers)
     .order_by(receipts.c.receipt_id.desc())
     .limit(sa.bindparam("page", type_=sa.Integer))
 )
@@ -103,7 +103,7 @@ def list_receipts(
         if entry_id is not None and not _seen(transaction, tenant_id, [entry_id], own):
             raise NotFound
         params = {
-            **_tier_params(tenant_id, policy, own),
+            **tier_params(tenant_id, policy, own),
             "page": limit,
             "after": after,
             "serving": [{"entry_id": str(entry_id)}],
@@ -117,7 +117,7 @@ def read_receipt(
 ) -> tuple[Row, tuple[str, ...]]:
     """The row of a receipt, and the caller's own tiers now. Raises `NotFound`."""
     policy, own = _tiers_of(transaction, tenant_id, principal)
-    rows = transaction.execute(_ONE, {**_tier_params(tenant_id, policy, own), "receipt_id": receipt_id})
+    rows = transaction.execute(_ONE, {**tier_params(tenant_id, policy, own), "receipt_id": receipt_id})
     if not rows:
         raise NotFound
     return rows[0], own
@@ -146,7 +146,8 @@ def _tiers_of(transaction: Transaction, tenant_id: UUID, principal: Principal) -
     return policy, visible_tiers(policy, principal)
 
 
-def _tier_params(tenant_id: UUID, policy: Policy, own: tuple[str, ...]) -> dict[str, Any]:
+def tier_params(tenant_id: UUID, policy: Policy, own: tuple[str, ...]) -> dict[str, Any]:
+    """Values for the placeholders of `within_tiers`."""
     return {"tenant_id": tenant_id, "all_tiers": list(policy.tiers), "own_tiers": list(own)}
 
 

@@ -69,20 +69,20 @@ def check_question(
     chosen = next((known for known in MODES if known == mode), None)
     if chosen is None:
         raise InvalidInput(f"mode: it must be one of {', '.join(MODES)}.", field="mode")
-    chosen_statuses = _names(statuses, "status", STATUSES) or DEFAULT_STATUSES
     return Question(
         topic=checked,
         limit=limit,
-        kinds=_names(kinds, "kind", KINDS),
-        service=_name(service, "service"),
+        kinds=names_of(kinds, "kind", KINDS),
+        service=check_name(service, "service"),
         mode=chosen,
-        statuses=chosen_statuses,
-        namespace=_name(namespace, "namespace"),
+        statuses=names_of(statuses, "status", STATUSES) or DEFAULT_STATUSES,
+        namespace=check_name(namespace, "namespace"),
         context=tuple(sorted(parse_context(context).items())),
     )
 
 
-def _name(given: object, field: str) -> str | None:
+def check_name(given: object, field: str) -> str | None:
+    """The name of a service or a namespace; None where none is given."""
     if given is None:
         return None
     if not isinstance(given, str) or not given.strip():
@@ -90,7 +90,7 @@ def _name(given: object, field: str) -> str | None:
     return check_text(given, field, limit=200, single_line=True)
 
 
-def _names(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def names_of(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """One name or several, each once, in their order; nothing where nothing is given."""
     if isinstance(given, str):
         given = [given]

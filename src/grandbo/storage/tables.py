@@ -242,8 +242,24 @@ candidates = sa.Table(
     sa.Column("changed_at", _Time, nullable=False),
 )
 
+feedback = sa.Table(
+    "org_memory_feedback",
+    metadata,
+    _tenant(),
+    sa.Column("feedback_id", sa.Uuid, primary_key=True),
+    sa.Column("from_position", sa.BigInteger, primary_key=True),
+    sa.Column("to_position", sa.BigInteger),
+    sa.Column("receipt_id", sa.Uuid, nullable=False),
+    sa.Column("entry_id", sa.Uuid, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("principal", sa.Text, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("note", sa.Text),
+    sa.Column("given_at", _Time, nullable=False),
+)
+
 # Derived from the log, rebuilt from the log, left out of backups. Parents before children.
-PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings, links, candidates)
+PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings, links, candidates, feedback)
 
 # -- operational: not derived from events, never rebuilt ---------------------------------------------------------------
 

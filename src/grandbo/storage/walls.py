@@ -95,6 +95,13 @@ CANDIDATE_POLICIES: dict[str, tuple[Policy, ...]] = {
     ),
 }
 
+FEEDBACK_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_feedback": (
+        Policy("feedback_see", "SELECT", "grandbo_auditor"),
+        Policy("feedback_write", "ALL", _WRITERS),
+    ),
+}
+
 OPERATIONAL_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_principals": (Policy("principal_keep", "ALL", "grandbo_writer"),),
     "org_memory_api_keys": (Policy("api_key_keep", "ALL", "grandbo_writer"),),

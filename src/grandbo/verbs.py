@@ -1,0 +1,43 @@
+"""What every group of verbs stands on: one tenant, one principal, and the memory they work in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from grandbo.events.models import Policy
+    from grandbo.memory.tenants import Tenant
+    from grandbo.recall.meaning import Meaning
+    from grandbo.recall.receipts import ReceiptWriter
+    from grandbo.storage.database import Database
+    from grandbo.types import Clock, Principal
+
+
+class Verbs(ABC):
+    """Base of the groups of verbs that make up a `TenantMemory`."""
+
+    tenant: Tenant
+    principal: Principal
+    _database: Database
+    _meaning: Meaning
+    _receipts: ReceiptWriter
+
+    @property
+    @abstractmethod
+    def _home(self) -> Path:
+        """The folder of the keys."""
+
+    @abstractmethod
+    def _clock(self) -> Clock:
+        """The clock of the write side."""
+
+    @abstractmethod
+    def _policy_now(self) -> Policy:
+        """The policy in force, however long this memory has been open."""
+
+    @abstractmethod
+    def _changed(self) -> None:
+        """Called after something was appended."""
