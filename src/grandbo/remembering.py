@@ -45,6 +45,7 @@ class Remembering:
         service: str | None = None,
         mode: str | None = None,
         statuses: list[str] | None = None,
+        incident: tuple[str, str] | dict[str, str] | None = None,
         as_of_position: int | None = None,
         as_of: datetime | str | None = None,
         valid_at: datetime | str | None = None,
@@ -55,12 +56,15 @@ class Remembering:
 
         Args:
             statuses: other statuses than `published`, by name.
+            incident: what it is asked for, `(source, id)`; narrows nothing, and stands in the receipt.
             as_of_position, as_of: what would have been answered at this position, or at this time; needs the act audit,
                 as do the next two.
             valid_at: judge validity at this instant instead.
             as_role: as someone with this role; never more than the caller sees now.
         """
-        question = check_question(topic, limit=limit, kinds=kinds, service=service, mode=mode, statuses=statuses)
+        question = check_question(
+            topic, limit=limit, kinds=kinds, service=service, mode=mode, statuses=statuses, incident=incident
+        )
         asked = check_as_of(as_of_position=as_of_position, as_of=as_of, valid_at=valid_at, as_role=as_role)
         return self._answer(question, asked)
 
@@ -73,13 +77,16 @@ class Remembering:
         service: str | None = None,
         mode: str | None = None,
         statuses: list[str] | None = None,
+        incident: tuple[str, str] | dict[str, str] | None = None,
         as_of_position: int | None = None,
         as_of: datetime | str | None = None,
         valid_at: datetime | str | None = None,
         as_role: str | None = None,
     ) -> Difference:
         """The answer as of a moment, today's to the same role, and what lies between them, by which event."""
-        question = check_question(topic, limit=limit, kinds=kinds, service=service, mode=mode, statuses=statuses)
+        question = check_question(
+            topic, limit=limit, kinds=kinds, service=service, mode=mode, statuses=statuses, incident=incident
+        )
         asked = check_as_of(as_of_position=as_of_position, as_of=as_of, valid_at=valid_at, as_role=as_role)
         if asked is None or not asked.names_a_moment:
             raise InvalidInput("diff: say since when, with as_of_position or as_of.", field="diff")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import tomllib
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -96,6 +97,42 @@ class TestMigrate:
                 assert memory.check_rebuild().ok
 
 
+class TestReceiptEntries:
+    def test_receipts_of_before_are_found_by_their_entries(self, server: TestServer) -> None:
+        """Of every tenant, with the revision that was served; the walls stand as before, and new ones follow."""
+        topic = "consumers lost their leases after the broker restarted"
+        with server.clone() as database:
+            made: dict[str, tuple[uuid.UUID, list[str]]] = {}
+            with _open(database) as grandbo:
+                for name in ("one", "two"):
+                    grandbo.create_tenant(name)
+                    memory = grandbo.tenant(name)
+                    entry = memory.record_finding(make_finding()).acknowledgement.entry_id
+                    receipts = [str(memory.query_topic(topic).receipt_id)]
+                    memory.correct(entry, {"service": "billing"}, reason="r")
+                    receipts.append(str(memory.query_topic(topic).receipt_id))
+                    memory.query_topic("zebra xylophone", mode="words")
+                    made[name] = entry, receipts
+            with database.as_admin() as conn:
+                written = _receipt_entries(conn)
+                conn.execute("DROP TABLE grandbo.org_memory_receipt_entries")
+            _set_revision(database, "0005")
+
+            assert ("0005", head_revision()) == _migrate(database)
+
+            with psycopg.connect(database.admin) as conn:
+                assert [] == gate.blockers(conn)
+                filled = _receipt_entries(conn)
+            assert (4, written) == (len(filled), filled)
+            assert {1, 2} == {row[3] for row in filled}
+            with _open(database) as grandbo:
+                for name, (entry, receipts) in made.items():
+                    memory = grandbo.tenant(name)
+                    new = str(memory.query_topic(topic).receipt_id)
+                    found = [receipt["receipt_id"] for receipt in memory.receipts(entry_id=entry)]
+                    assert [new, *receipts[::-1]] == found
+
+
 class TestRevisions:
     def test_there_is_one_line_of_them(self) -> None:
         """One head, one root, no branch: two people's migrations cannot both be the next one."""
@@ -172,6 +209,12 @@ class TestWheel:
         assert "grandbo/migrations" == included["migrations"]
         assert (REPOSITORY / "migrations" / "env.py").is_file()
         assert REPOSITORY / "migrations" == migrations_folder()
+
+
+def _receipt_entries(conn: psycopg.Connection[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return conn.execute(
+        "SELECT tenant_id, entry_id, receipt_id, revision FROM grandbo.org_memory_receipt_entries ORDER BY 1, 2, 3"
+    ).fetchall()
 
 
 @contextmanager

@@ -279,11 +279,11 @@ ENTRY_DOCUMENTS: tuple[type[BaseModel], ...] = (
 )
 
 
-def install_entry_documents(app: FastAPI) -> None:
+def install_entry_documents(app: FastAPI, documents: tuple[type[BaseModel], ...] = ENTRY_DOCUMENTS) -> None:
     """Put these bodies into the OpenAPI document beside the others; call it after `install_document`."""
     generate = app.openapi
     _, defined = models_json_schema(
-        [(model, "validation") for model in ENTRY_DOCUMENTS], ref_template="#/components/schemas/{model}"
+        [(model, "validation") for model in documents], ref_template="#/components/schemas/{model}"
     )
     schemas = {_public(name): _renamed(schema) for name, schema in sorted(defined["$defs"].items())}
 

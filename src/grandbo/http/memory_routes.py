@@ -30,7 +30,7 @@ from grandbo.recall.answer import Answer
 from grandbo.recall.difference import Difference
 
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
-_RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode", "statuses", *_AS_OF_FIELDS, "diff")
+_RECALL_FIELDS = ("topic", "limit", "kinds", "kind", "service", "mode", "statuses", "incident", *_AS_OF_FIELDS, "diff")
 
 T = TypeVar("T")
 
@@ -139,6 +139,7 @@ def _ask(memory: TenantMemory, document: object) -> Answer | Difference:
         service=given.get("service"),
         mode=given.get("mode"),
         statuses=given.get("statuses"),
+        incident=given.get("incident"),
         **{name: given.get(name) for name in _AS_OF_FIELDS},
     )
 

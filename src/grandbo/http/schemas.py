@@ -142,6 +142,9 @@ class RecallDocument(_Document):
     service: FullName | None = None
     mode: Mode | None = "hybrid"
     statuses: list[Status] | Status | None = Field(default=["published"], description="Statuses to look at, by name.")
+    incident: IncidentDocument | None = Field(
+        default=None, description="What it is asked for; narrows nothing, and stands in the receipt."
+    )
     as_of_position: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="What the log knew at this position. This and the next three need the act audit."
     )

@@ -91,7 +91,7 @@ def carry_out(
         Forbidden, NotFound, RevisionStale, IllegalTransition, InvalidInput, CommandReused.
     """
     require(principal, "govern")
-    _check_reason(wish.reason)
+    check_reason(wish.reason)
     tiers = visible_tiers(policy, principal)
     seen: list[Row] = []
 
@@ -129,7 +129,8 @@ def visible_state(rows: Sequence[Row], tiers: Sequence[str]) -> EntryState:
     return EntryState.of_row(rows[0])
 
 
-def _check_reason(reason: object) -> None:
+def check_reason(reason: object) -> None:
+    """Refuse what says nothing, or too much."""
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidInput("reason: say why; it stands in the history.", field="reason")
     check_text(reason, "reason", limit=REASON_LIMIT)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grandbo.errors import InvalidInput
+from grandbo.memory.finding import Incident, parse_incident
 from grandbo.recall.answer import MODES, Mode
 from grandbo.recall.topic import Topic, check_topic
 from grandbo.text import check_text
@@ -18,7 +19,7 @@ DEFAULT_STATUSES = ("published",)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A checked recall: the topic, and filters that only narrow."""
+    """A checked recall: the topic, filters that only narrow, and the incident it is made for, which narrows nothing."""
 
     topic: Topic
     limit: int
@@ -26,6 +27,7 @@ class Question:
     service: str | None
     mode: Mode
     statuses: tuple[str, ...]
+    incident: Incident | None = None
 
     def parameters(self) -> dict[str, Any]:
         """What a receipt keeps: everything but the topic."""
@@ -35,6 +37,7 @@ class Question:
             "service": self.service,
             "mode": self.mode,
             "statuses": list(self.statuses),
+            "incident": self.incident and self.incident.model_dump(),
         }
 
 
@@ -46,12 +49,13 @@ def check_question(
     service: object = None,
     mode: object = None,
     statuses: object = None,
+    incident: object = None,
 ) -> Question:
     """
     Check what was asked; None stands for a default everywhere.
 
     Raises:
-        InvalidInput: with the field and what is allowed there.
+        InvalidInput, LimitExceeded: with the field and what is allowed there.
     """
     checked = check_topic(topic)
     if limit is None:
@@ -67,7 +71,8 @@ def check_question(
     if chosen is None:
         raise InvalidInput(f"mode: it must be one of {', '.join(MODES)}.", field="mode")
     chosen_statuses = _names(statuses, "status", STATUSES) or DEFAULT_STATUSES
-    return Question(checked, limit, _names(kinds, "kind", KINDS), service, chosen, chosen_statuses)
+    made_for = None if incident is None else parse_incident(incident)
+    return Question(checked, limit, _names(kinds, "kind", KINDS), service, chosen, chosen_statuses, made_for)
 
 
 def _names(given: object, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
