@@ -166,6 +166,12 @@ class IllegalTransition(Conflict):
     code = "illegal_transition"
 
 
+class ImpactTooLarge(Conflict):
+    """More entries rest on this than one command may touch; start nearer to the ends, at entries that rest on it."""
+
+    code = "impact_too_large"
+
+
 # -- configuration -----------------------------------------------------------------------------------------------------
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from grandbo.memory import wishes
+from grandbo.memory import containment, impact, wishes
+from grandbo.memory.containment import Contained
 from grandbo.memory.govern import Changed, Wish, carry_out, preview
+from grandbo.memory.impact import Seed, as_seed
 from grandbo.memory.lifecycle import EntryState
 from grandbo.verbs import Verbs
 
@@ -132,3 +135,44 @@ class Governing(Verbs):
     def unlink(self, entry_id: UUID, link_type: str, to: UUID, *, reason: str, **options: Any) -> Changed:
         """Take a link away."""
         return self.govern(wishes.unlink(self.tenant.tenant_id, entry_id, link_type, to, reason, **options))
+
+    # -- blast radius --------------------------------------------------------------------------------------------------
+
+    def entry_impact(self, entry_id: UUID) -> dict[str, Any]:
+        """
+        All that rests on an entry and why, who was told any of it, and what may be affected.
+
+        Returns:
+            `{seed, position, correlation_id, members, receipts, possibly_affected}`; of the last two, `total` counts
+            all, `items` holds the newest, and `has_more` says whether that is all.
+
+        Raises:
+            Forbidden, NotFound, ImpactTooLarge.
+        """
+        return self.impact(Seed(entry_id))
+
+    def source_impact(self, uri: str) -> dict[str, Any]:
+        """The same of everything whose evidence, its own or by corroboration, names exactly this URI."""
+        return self.impact(Seed.source(uri))
+
+    def impact(self, seed: Seed) -> dict[str, Any]:
+        """The impact of a seed."""
+        self._receipts.flush()
+        return impact.look(self._database, self.tenant.tenant_id, self.principal, self.tenant.policy, seed)
+
+    def quarantine_impact(self, seed: Seed | UUID | str, *, reason: str, command_id: UUID | None = None) -> Contained:
+        """Put every member of an impact away, in one command: of an entry by its id, of a source by its URI."""
+        self._receipts.flush()
+        return self._contain(containment.quarantine_impact, seed, reason, command_id)
+
+    def release_impact(self, seed: Seed | UUID | str, *, reason: str, command_id: UUID | None = None) -> Contained:
+        """Let out exactly what `quarantine_impact` of the same seed put away, with the statuses of before."""
+        return self._contain(containment.release_impact, seed, reason, command_id)
+
+    def _contain(
+        self, act: Callable[..., Contained], seed: Seed | UUID | str, reason: str, command_id: UUID | None
+    ) -> Contained:
+        who = (self._database, self.tenant.tenant_id, self.principal, self.tenant.policy)
+        contained = act(*who, as_seed(seed), reason, command_id=command_id, clock=self._clock())
+        self._changed()
+        return contained

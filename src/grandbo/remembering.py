@@ -28,7 +28,8 @@ class Asked(TypedDict, total=False):
 
     The first six narrow: `limit` 1 to 20, `kinds`, `service`, `namespace`, `statuses` (others than `published`, by
     name), and `context`, the versions of the systems that the asker runs, which leaves out what does not apply to them.
-    `mode` is `hybrid`, `words` or `meaning`. `as_of_position` or `as_of`: what would have been answered then;
+    `incident`, `(source, id)`, is what it is asked for: it narrows nothing and stands in the receipt. `mode` is
+    `hybrid`, `words` or `meaning`. `as_of_position` or `as_of`: what would have been answered then;
     `valid_at`: judge validity at this instant instead; `as_role`: as someone with this role, never more than the caller
     sees now.
     """
@@ -39,6 +40,7 @@ class Asked(TypedDict, total=False):
     namespace: str | None
     statuses: list[str] | None
     context: dict[str, str] | None
+    incident: tuple[str, str] | dict[str, str] | None
     mode: str | None
     as_of_position: int | None
     as_of: datetime | str | None

@@ -362,7 +362,7 @@ class TestSQL:
         """Recall has no business in the log, with the keys, or with the names of principals."""
         database, secrets = filled
         hidden = ("events", "heads", "checkpoints", "subject_keys", "policies", "principals", "api_keys", "receipts",
-                  "receipt_keys", "tenants")  # fmt: skip
+                  "receipt_keys", "receipt_entries", "tenants")  # fmt: skip
         with psycopg.connect(database.service) as conn:
             for table in hidden:
                 with pytest.raises(errors.InsufficientPrivilege), acting_as(conn, "grandbo_reader", secrets["a"]):

@@ -89,6 +89,32 @@ class TestReading:
         with pytest.raises(NotFound):
             memory.receipts(entry_id=uuid.uuid4())
 
+    def test_who_was_told_is_looked_up_and_not_searched_for(
+        self, memory: TenantMemory, entry: uuid.UUID, database: TestDatabase
+    ) -> None:
+        """The index has a row for each entry of an answer, with its revision; the list is what the index says."""
+        told, gone = memory.query_topic(TOPIC), memory.query_topic(TOPIC)
+        memory.receipt(gone.receipt_id)
+        with database.as_admin() as conn:
+            rows = conn.execute(
+                "SELECT receipt_id, revision FROM grandbo.org_memory_receipt_entries WHERE entry_id = %s"
+                " ORDER BY receipt_id",
+                (entry,),
+            ).fetchall()
+            conn.execute("DELETE FROM grandbo.org_memory_receipt_entries WHERE receipt_id = %s", (gone.receipt_id,))
+
+        assert [(told.receipt_id, 1), (gone.receipt_id, 1)] == rows
+        assert [str(told.receipt_id)] == [receipt["receipt_id"] for receipt in memory.receipts(entry_id=entry)]
+
+    def test_who_was_told_goes_on_where_a_page_ended(self, memory: TenantMemory, entry: uuid.UUID) -> None:
+        """Newest first, no receipt twice, none left out."""
+        made = [str(memory.query_topic(TOPIC).receipt_id) for _ in range(5)]
+
+        first = [receipt["receipt_id"] for receipt in memory.receipts(entry_id=entry, limit=3)]
+        rest = memory.receipts(entry_id=entry, limit=3, after=uuid.UUID(first[-1]))
+
+        assert made[::-1] == first + [receipt["receipt_id"] for receipt in rest]
+
     @pytest.mark.parametrize("limit", [0, 501, True, "5"])
     def test_a_page_has_a_size(self, memory: TenantMemory, limit: Any) -> None:
         """Refused with the sizes that there are."""
@@ -140,6 +166,70 @@ class TestReading:
         ):
             with pytest.raises(Forbidden):
                 refused()
+
+
+class TestIncident:
+    @pytest.mark.parametrize("incident", [("pager", "INC-1"), {"source": "pager", "id": "INC-1"}])
+    def test_it_stands_in_the_receipt_and_narrows_nothing(
+        self, memory: TenantMemory, entry: uuid.UUID, incident: Any
+    ) -> None:
+        """The same answer with it and without; the receipt of the one names it, and both replay."""
+        plain, named = memory.query_topic(TOPIC), memory.query_topic(TOPIC, incident=incident)
+
+        assert plain.as_dict()["matches"] == named.as_dict()["matches"]
+        assert [None, {"source": "pager", "id": "INC-1"}] == [
+            memory.receipt(answer.receipt_id)["parameters"]["incident"] for answer in (plain, named)
+        ]
+        assert memory.replay_receipt(plain.receipt_id, TOPIC).equal
+        assert memory.replay_receipt(named.receipt_id, TOPIC).equal
+
+    def test_both_answers_of_a_difference_name_it(self, memory: TenantMemory, entry: uuid.UUID) -> None:
+        """Then and today are asked for the same incident."""
+        position = memory.verify().head
+        found = memory.query_topic_diff(TOPIC, as_of_position=position, incident=("pager", "INC-1"))
+
+        assert [{"source": "pager", "id": "INC-1"}] * 2 == [
+            memory.receipt(answer.receipt_id)["parameters"]["incident"] for answer in (found.then, found.today)
+        ]
+
+    @pytest.mark.parametrize(
+        ("incident", "field"),
+        [
+            ("pager:INC-1", "incident"),
+            (["pager", "INC-1"], "incident"),
+            (("pager",), "incident"),
+            (("pager", ""), "incident.id"),
+            ((5, "INC-1"), "incident.source"),
+            ({"source": "pager"}, "incident.id"),
+            ({"source": "pager", "id": "1", "more": 1}, "incident.more"),
+            ({"source": "pa\nger", "id": "1"}, "incident.source"),
+            ({"source": "pager", "id": "x" * 201}, "incident.id"),
+            ({"source": "pager", "id": "\ud800"}, "incident.id"),
+        ],
+    )
+    def test_what_is_no_incident_is_refused(self, memory: TenantMemory, incident: Any, field: str) -> None:
+        """As a finding's would be, with the field; nothing is answered."""
+        with pytest.raises(InvalidInput) as refused:
+            memory.query_topic(TOPIC, incident=incident)
+        assert field == refused.value.details["field"]
+
+    def test_at_the_other_doors(self, grandbo: Grandbo, memory: TenantMemory, entry: uuid.UUID, cli: Cli) -> None:
+        """HTTP takes an object, the command line SOURCE:ID, where the id may hold colons."""
+        client = client_of(grandbo, token=make_token(memory, "investigator"))
+        asked = client.post("/v1/recall", json={"topic": TOPIC, "incident": {"source": "pager", "id": "INC:1"}})
+        said = cli("recall", TOPIC, "--incident", "pager:INC:1", "--json").document
+
+        for receipt_id in (asked.json()["receipt_id"], said["receipt_id"]):
+            receipt = memory.receipt(uuid.UUID(receipt_id))
+            assert {"source": "pager", "id": "INC:1"} == receipt["parameters"]["incident"]
+        wrong = client.post("/v1/recall", json={"topic": TOPIC, "incident": {"source": "pager"}})
+        assert (422, "incident.id") == (wrong.status_code, wrong.json()["field"])
+        assert 422 == client.post("/v1/recall", json={"topic": TOPIC, "incident": "pager:1"}).status_code
+        for refused in ("pager", ":1", "pager:"):
+            assert (2, "invalid_input") == (
+                (done := cli("recall", TOPIC, "--incident", refused, "--json")).code,
+                done.error["code"],
+            )
 
 
 class TestReplay:

@@ -107,6 +107,11 @@ class Twins:
             ("import", lambda: memory.import_lines(lines, "finding")),
             ("import again", lambda: memory.import_lines(lines, "finding")),
             ("import runbooks", lambda: memory.import_lines(lines, "runbook")),
+            ("receipts", lambda: {"receipts": memory.receipts(limit=5)}),
+            ("impact", lambda: memory.source_impact(source_of(side, "team", 0))),
+            ("impact of the other's source", lambda: memory.source_impact(source_of(other, "team", 0))["members"]),
+            ("quarantine", lambda: memory.quarantine_impact(source_of(side, "team", 0), reason="forged")),
+            ("release", lambda: memory.release_impact(source_of(side, "team", 0), reason="it was not")),
             ("embed", memory.embed),
             ("rebuild", memory.rebuild),
             ("revoke the other's key", lambda: memory.revoke_key(self.key_ids[other])),
@@ -135,6 +140,11 @@ def canary(side: str, tier: str) -> str:
     return f"canary{side}{tier}"
 
 
+def source_of(side: str, tier: str, number: int) -> str:
+    """Where a finding of one of the twins comes from."""
+    return f"https://logs.example.com/{canary(side, tier)}/{number}"
+
+
 def incident(tier: str, number: int) -> dict[str, str]:
     """The same in both tenants, so that the ids that derive from it are the same too."""
     return {"source": HOSTILE[number % len(HOSTILE)], "id": f"{tier}-{number}-{HOSTILE[(number + 5) % len(HOSTILE)]}"}
@@ -149,7 +159,7 @@ def finding(side: str, tier: str, number: int, **changes: Any) -> dict[str, Any]
         "body": f"The broker restarted; renewals timed out. {name} {word}",
         "service": name,
         "tags": [name, "queue", word],
-        "evidence": [{"type": "log", "uri": f"https://logs.example.com/{word}/{number}", "label": word}],
+        "evidence": [{"type": "log", "uri": source_of(side, tier, number), "label": word}],
         "incident": incident(tier, number),
         "external_id": f"{name}-{tier}-{number}",
         **changes,

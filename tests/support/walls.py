@@ -18,6 +18,7 @@ from grandbo.storage.walls import (
     LOG_POLICIES,
     OPERATIONAL_POLICIES,
     PROJECTION_POLICIES,
+    RECEIPT_ENTRY_POLICIES,
     scratch_policies,
     unwall_statements,
     wall_statements,
@@ -26,7 +27,7 @@ from grandbo.storage.walls import (
 Connection = psycopg.Connection[tuple[object, ...]]
 
 _PROJECTIONS = PROJECTION_POLICIES | LINK_POLICIES | CANDIDATE_POLICIES | FEEDBACK_POLICIES
-_ALL_POLICIES = LOG_POLICIES | _PROJECTIONS | OPERATIONAL_POLICIES
+_ALL_POLICIES = LOG_POLICIES | _PROJECTIONS | OPERATIONAL_POLICIES | RECEIPT_ENTRY_POLICIES
 _POLICIES = {SCHEMA: _ALL_POLICIES, SCRATCH_SCHEMA: scratch_policies(_PROJECTIONS)}
 
 _COLUMN = r"[a-z_.]*\b"

@@ -44,6 +44,9 @@ def recall(
         list[str] | None,
         typer.Option("--status", metavar="S", help="archived, superseded, quarantined or published; repeatable."),
     ] = None,
+    incident: Annotated[
+        str | None, typer.Option("--incident", metavar="SOURCE:ID", help="What it is asked for; kept in the receipt.")
+    ] = None,
     as_of: Annotated[
         str | None, typer.Option("--as-of", metavar="TIME", help="What was known at this time; RFC 3339 with a zone.")
     ] = None,
@@ -79,6 +82,7 @@ def recall(
         "context": _context(context),
         "mode": mode,
         "statuses": statuses or None,
+        "incident": None if incident is None else _incident(incident),
         "as_of": as_of,
         "as_of_position": as_of_position,
         "valid_at": valid_at,
@@ -105,6 +109,13 @@ def _context(given: list[str] | None) -> dict[str, str] | None:
     if len({system.strip() for system, _, _ in pairs}) < len(pairs):
         raise InvalidInput("context: name each system once.", field="context")
     return {system.strip(): version for system, _, version in pairs} or None
+
+
+def _incident(given: str) -> tuple[str, str]:
+    source, colon, identifier = given.partition(":")
+    if not colon:
+        raise InvalidInput("incident: write SOURCE:ID, such as pager:INC-1.", field="incident")
+    return source, identifier
 
 
 def say_answer(answer: Answer, *, explain: bool = False) -> None:

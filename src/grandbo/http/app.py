@@ -16,6 +16,8 @@ from grandbo.http.edge import LOOPBACK_HOSTS, Edge
 from grandbo.http.entry_routes import entry_routes
 from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
 from grandbo.http.health import Readiness
+from grandbo.http.impact_routes import impact_routes
+from grandbo.http.impact_schemas import IMPACT_DOCUMENTS
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
@@ -62,12 +64,21 @@ def build_app(
     app.include_router(memory_routes(grandbo, metrics))
     app.include_router(entry_routes(grandbo))
     app.include_router(receipt_routes(grandbo))
+    app.include_router(impact_routes(grandbo))
     app.include_router(audit_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
     install_handlers(app)
-    install_document(app, (*DOCUMENTS, *RECALL_DOCUMENTS, *ENTRY_DOCUMENTS, *CANDIDATE_DOCUMENTS, *POLICY_DOCUMENTS))
+    documents = (
+        DOCUMENTS,
+        RECALL_DOCUMENTS,
+        ENTRY_DOCUMENTS,
+        IMPACT_DOCUMENTS,
+        CANDIDATE_DOCUMENTS,
+        POLICY_DOCUMENTS,
+    )
+    install_document(app, [document for group in documents for document in group])
     app.add_middleware(
         BodyLimit, default=FINDING_LIMIT_BYTES, limits={"/v1/recall": RECALL_LIMIT_BYTES}, seconds=body_seconds
     )

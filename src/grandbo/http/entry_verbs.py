@@ -147,10 +147,15 @@ VERBS = (
 
 def fields_of(verb: Verb, document: object) -> dict[str, Any]:
     """The named fields of a body; what they may hold is for the verb to say."""
-    known = verb.document.model_fields
+    return fields_in(verb.document, f"To {verb.name}", document)
+
+
+def fields_in(model: type[BaseModel], what: str, document: object) -> dict[str, Any]:
+    """The fields of a body that a model names; `what` begins the sentence about a body that has none."""
+    known = model.model_fields
     if not isinstance(document, dict):
         required = ", ".join(name for name, field in known.items() if field.is_required())
-        raise InvalidInput(f"To {verb.name} takes an object with at least {required}.")
+        raise InvalidInput(f"{what} takes an object with at least {required}.")
     for name in document:
         if name not in known:
             raise InvalidInput(f"{name[:100]}: there is no such field; known are {', '.join(known)}.", field=name)

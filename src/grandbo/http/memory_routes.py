@@ -26,7 +26,7 @@ from grandbo.recall.answer import Answer
 from grandbo.recall.difference import Difference
 
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
-_PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", *_AS_OF_FIELDS)
+_PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", "incident", *_AS_OF_FIELDS)
 _RECALL_FIELDS = ("topic", "kinds", "kind", *_PASSED_ON, "diff")
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grandbo.applicability import CONTEXT_LIMIT
 from grandbo.applicability import TEXT_LIMIT as APPLIES_LIMIT
-from grandbo.http.schemas import TEXT, Document, EvidenceDocument, FullName, Instant
+from grandbo.http.schemas import TEXT, Document, EvidenceDocument, FullName, IncidentDocument, Instant
 from grandbo.recall.answer import EmptyReason, Mode
 from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
 from grandbo.recall.topic import TOPIC_LIMIT
@@ -41,6 +41,9 @@ class RecallDocument(Document):
     ) = Field(default=None, description="Systems that you run, with their versions: what does not apply is left out.")
     mode: Mode | None = "hybrid"
     statuses: list[Status] | Status | None = Field(default=["published"], description="Statuses to look at, by name.")
+    incident: IncidentDocument | None = Field(
+        default=None, description="What it is asked for; narrows nothing, and stands in the receipt."
+    )
     as_of_position: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="What the log knew at this position. This and the next three need the act audit."
     )

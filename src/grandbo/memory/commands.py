@@ -8,7 +8,7 @@ stored by then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -33,6 +33,8 @@ from grandbo.storage.database import Database, Row, Step, Transaction
 from grandbo.types import Clock, utc_now
 
 Decide = Callable[[list[list[Row]], datetime], Sequence[Event]]
+# Reads of which each rests on the rows of the one before: gives steps, is sent their rows.
+Reads = Generator[Sequence[Step], list[list[Row]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,14 @@ class Command:
     Attributes:
         reads: what the decision rests on; read under the head lock.
         decide: from the rows of `reads` and the time to the events, or none; may raise, and then nothing happens.
+        explore: further reads before the decision, under the same lock, for what cannot be read at once; they leave
+            what they found where `decide` knows to look. Not made for a command that was carried out before.
     """
 
     context: CommandContext
     reads: Sequence[Step]
     decide: Decide
+    explore: Callable[[], Reads] | None = None
 
     @property
     def lookups(self) -> list[Step]:
@@ -62,6 +67,17 @@ class Appended:
 
     events: list[RecordedEvent]
     replayed: bool
+
+
+def follow(transaction: Transaction, reads: Reads) -> None:
+    """Make reads that rest on each other, in one round trip each, to their end."""
+    found: list[list[Row]] | None = None
+    while True:
+        try:
+            steps = next(reads) if found is None else reads.send(found)
+        except StopIteration:
+            return
+        found = transaction.batch(steps)
 
 
 def run_command(database: Database, command: Command, *, clock: Clock = utc_now) -> Appended:
@@ -114,6 +130,8 @@ def _carry_out(
         return Appended(_same_command(command.context, known), replayed=True)
     # A decision must not see a clock that ran backwards: recorded_at never does.
     now = max(now, head.recorded_at)
+    if command.explore is not None:
+        follow(transaction, command.explore())
     decided = command.decide(reads, now)
     if not decided:
         return Appended([], replayed=False)

@@ -236,6 +236,25 @@ def parse_finding(document: object) -> Finding:
         raise explained(error) from None
 
 
+class _MadeFor(Submitted):
+    incident: Incident
+
+
+def parse_incident(given: object) -> Incident:
+    """
+    Read an incident from `{source, id}`, or from a pair of the two.
+
+    Raises:
+        LimitExceeded, InvalidInput: with the field.
+    """
+    if isinstance(given, tuple) and len(given) == 2:
+        given = {"source": given[0], "id": given[1]}
+    try:
+        return _MadeFor(incident=given).incident  # type: ignore[arg-type]  # what it may be is checked there
+    except ValidationError as error:
+        raise explained(error) from None
+
+
 def explained(error: ValidationError) -> GrandboError:
     """One typed error out of pydantic's list: the first refusal of ours if there is one, all problems by field."""
     own: GrandboError | None = None

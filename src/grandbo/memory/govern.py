@@ -134,7 +134,7 @@ def visible_state(rows: Sequence[Row], tiers: Sequence[str]) -> EntryState:
 
 
 def check_reason(reason: object) -> None:
-    """Refuse a reason that says nothing."""
+    """Refuse what says nothing, or too much."""
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidInput("reason: say why; it stands in the history.", field="reason")
     check_text(reason, "reason", limit=REASON_LIMIT)

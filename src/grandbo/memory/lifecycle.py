@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from grandbo.applicability import Applies, parse_applies
@@ -81,6 +81,18 @@ class EntryState:
         values = {name: row[name] for name in cls.__slots__}
         listed = ("tags", "evidence", "applicability", "supported_by")
         return cls(**values | {name: tuple(values[name]) for name in listed})
+
+
+class Standing(Protocol):
+    """As much of an entry's state as putting it away and letting it out rest on."""
+
+    @property
+    def revision(self) -> int:
+        """The number of its present revision."""
+
+    @property
+    def status(self) -> Status:
+        """Whether it is recalled, and if not, why."""
 
 
 def check_acceptable(state: EntryState, verb: str, expected_revision: int | None) -> None:
@@ -204,14 +216,14 @@ def decide_reclassify(state: EntryState, wanted: Classification, reason: str) ->
     )
 
 
-def decide_quarantine(state: EntryState, reason: str) -> models.EntryQuarantined:
+def decide_quarantine(state: Standing, reason: str) -> models.EntryQuarantined:
     """Out of every answer until someone has looked at it."""
     return models.EntryQuarantined(revision=state.revision + 1, reason=reason)
 
 
-def decide_release(state: EntryState, before: EntryState, reason: str) -> models.EntryReleased:
+def decide_release(state: Standing, before: Status, reason: str) -> models.EntryReleased:
     """Back to the status that it had before."""
-    return models.EntryReleased(revision=state.revision + 1, reason=reason, status=before.status)
+    return models.EntryReleased(revision=state.revision + 1, reason=reason, status=before)
 
 
 def decide_corroborate(

@@ -188,7 +188,7 @@ def release(tenant_id: UUID, entry_id: UUID, reason: str, **options: Any) -> Wis
     """Let it out of quarantine, with the status that it had before."""
 
     def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
-        return lifecycle.decide_release(state, EntryState.of_row(found[0][0]), reason)
+        return lifecycle.decide_release(state, found[0][0]["status"], reason)
 
     reads = [(BEFORE_QUARANTINE, {"tenant_id": tenant_id, "entry_id": entry_id})]
     return _wish("release", entry_id, reason, decide, {}, options, reads)

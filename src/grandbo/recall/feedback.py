@@ -17,7 +17,7 @@ from grandbo.events.models import FeedbackGiven, Policy
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.govern import CURRENT, Changed, visible_state
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.recall.ledger import tier_params, within_tiers
+from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import events, feedback, receipts
 from grandbo.storage.tenancy import of_tenant
@@ -37,7 +37,7 @@ from grandbo.types import (
 NOTE_LIMIT = 1_000
 
 _own = receipts.c.principal == sa.bindparam("asker", type_=sa.Text)
-_any_of_his_tiers = sa.and_(sa.bindparam("may_audit", type_=sa.Boolean), within_tiers)
+_any_of_his_tiers = sa.and_(sa.bindparam("may_audit", type_=sa.Boolean), WITHIN_TIERS)
 # One's own receipts; anybody's, within one's tiers, for who may audit.
 _RECEIPT = sa.select(receipts.c.matches).where(
     of_tenant(receipts),

@@ -19,33 +19,29 @@ from grandbo.events.log import LOCK_HEAD
 from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.tenants import POLICY_IN_FORCE
+from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.tables import entries, receipt_keys, receipts
+from grandbo.storage.tables import entries, receipt_entries, receipt_keys, receipts
 from grandbo.storage.tenancy import TENANT, of_tenant
 from grandbo.types import Clock, Principal, utc_now, utc_text
 
 DEFAULT_PAGE = 50
 MAX_PAGE = 500
 
-_tiers = sa.func.coalesce(receipts.c.parameters["tiers"], sa.bindparam("all_tiers", type_=pg.JSONB))
-within_tiers = _tiers.contained_by(sa.bindparam("own_tiers", type_=pg.JSONB))
 _ONE = sa.select(receipts).where(
-    of_tenant(receipts), within_tiers, receipts.c.receipt_id == sa.bindparam("receipt_id", type_=sa.Uuid)
+    of_tenant(receipts), WITHIN_TIERS, receipts.c.receipt_id == sa.bindparam("receipt_id", type_=sa.Uuid)
 )
-_page = (
-    sa.select(receipts)
-    .where(of_tenant(receipts), within_tiers)
-    .order_by(receipts.c.receipt_id.desc())
-    .limit(sa.bindparam("page", type_=sa.Integer))
+_limit = sa.bindparam("page", type_=sa.Integer)
+_after = sa.bindparam("after", type_=sa.Uuid)
+_page = sa.select(receipts).where(of_tenant(receipts), WITHIN_TIERS).limit(_limit)
+_serving = _page.join(receipt_entries, receipt_entries.c.receipt_id == receipts.c.receipt_id).where(
+    of_tenant(receipt_entries), receipt_entries.c.entry_id == sa.bindparam("serving", type_=sa.Uuid)
 )
-_after = receipts.c.receipt_id < sa.bindparam("after", type_=sa.Uuid)
-_serving = receipts.c.matches.contains(sa.bindparam("serving", type_=pg.JSONB))
-# By (after what, serving which entry).
+# By (after what, serving which entry). Each walks the key of the table that it is ordered by.
 _PAGES = {
-    (False, False): _page,
-    (True, False): _page.where(_after),
-    (False, True): _page.where(_serving),
-    (True, True): _page.where(_after, _serving),
+    (is_after, is_serving): (page.where(key < _after) if is_after else page).order_by(key.desc())
+    for is_serving, page, key in ((False, _page, receipts.c.receipt_id), (True, _serving, receipt_entries.c.receipt_id))
+    for is_after in (False, True)
 }
 _SEEN = sa.select(entries.c.entry_id).where(
     of_tenant(entries),
@@ -106,7 +102,7 @@ def list_receipts(
             **tier_params(tenant_id, policy, own),
             "page": limit,
             "after": after,
-            "serving": [{"entry_id": str(entry_id)}],
+            "serving": entry_id,
         }
         rows = transaction.execute(_PAGES[after is not None, entry_id is not None], params)
         return _shown(transaction, tenant_id, rows, own)
@@ -144,11 +140,6 @@ def _tiers_of(transaction: Transaction, tenant_id: UUID, principal: Principal) -
     rows = transaction.execute(POLICY_IN_FORCE, {"tenant_id": tenant_id})
     policy = Policy.model_validate(rows[0]["policy"])
     return policy, visible_tiers(policy, principal)
-
-
-def tier_params(tenant_id: UUID, policy: Policy, own: tuple[str, ...]) -> dict[str, Any]:
-    """Values for the placeholders of `within_tiers`."""
-    return {"tenant_id": tenant_id, "all_tiers": list(policy.tiers), "own_tiers": list(own)}
 
 
 def _seen(transaction: Transaction, tenant_id: UUID, ids: list[UUID], own: tuple[str, ...]) -> set[UUID]:

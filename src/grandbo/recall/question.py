@@ -7,6 +7,7 @@ from typing import Any
 
 from grandbo.applicability import parse_context
 from grandbo.errors import InvalidInput
+from grandbo.memory.finding import Incident, parse_incident
 from grandbo.recall.answer import MODES, Mode
 from grandbo.recall.topic import Topic, check_topic
 from grandbo.text import check_text
@@ -19,7 +20,7 @@ DEFAULT_STATUSES = ("published",)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A checked recall: the topic, and filters that only narrow."""
+    """A checked recall: the topic, filters that only narrow, and the incident it is made for, which narrows nothing."""
 
     topic: Topic
     limit: int
@@ -29,6 +30,7 @@ class Question:
     statuses: tuple[str, ...]
     namespace: str | None = None
     context: tuple[tuple[str, str], ...] = ()
+    incident: Incident | None = None
 
     def parameters(self) -> dict[str, Any]:
         """What a receipt keeps: everything but the topic."""
@@ -40,6 +42,7 @@ class Question:
             "statuses": list(self.statuses),
             "namespace": self.namespace,
             "context": dict(self.context),
+            "incident": self.incident and self.incident.model_dump(),
         }
 
 
@@ -53,12 +56,13 @@ def check_question(
     statuses: object = None,
     namespace: object = None,
     context: object = None,
+    incident: object = None,
 ) -> Question:
     """
     Check what was asked; None stands for a default everywhere.
 
     Raises:
-        InvalidInput: with the field and what is allowed there.
+        InvalidInput, LimitExceeded: with the field and what is allowed there.
     """
     checked = check_topic(topic)
     if limit is None:
@@ -78,6 +82,7 @@ def check_question(
         statuses=names_of(statuses, "status", STATUSES) or DEFAULT_STATUSES,
         namespace=check_name(namespace, "namespace"),
         context=tuple(sorted(parse_context(context).items())),
+        incident=None if incident is None else parse_incident(incident),
     )
 
 

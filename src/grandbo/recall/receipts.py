@@ -21,12 +21,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 import structlog
+from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import GrandboError
 from grandbo.recall.answer import Answer
 from grandbo.storage.database import Database
-from grandbo.storage.tables import receipt_keys, receipts
-from grandbo.storage.tenancy import of_tenant
+from grandbo.storage.tables import receipt_entries, receipt_keys, receipts
+from grandbo.storage.tenancy import TENANT, of_tenant
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +36,20 @@ BATCH = 200
 LINGER_SECONDS = 0.2
 
 _INSERT = sa.insert(receipts).values({column.name: sa.bindparam(column.name) for column in receipts.c})
+_served = (
+    sa.func.unnest(
+        sa.bindparam("entries", type_=pg.ARRAY(sa.Uuid)),
+        sa.bindparam("receipts", type_=pg.ARRAY(sa.Uuid)),
+        sa.bindparam("revisions", type_=pg.ARRAY(sa.Integer)),
+    )
+    .table_valued("entry_id", "receipt_id", "revision")
+    .render_derived()
+)
+# One statement for all entries that the receipts of a batch served.
+_INSERT_ENTRIES = sa.insert(receipt_entries).from_select(
+    ["tenant_id", "entry_id", "receipt_id", "revision"],
+    sa.select(TENANT, _served.c.entry_id, _served.c.receipt_id, _served.c.revision),
+)
 _NEWEST_KEY = (
     sa.select(receipt_keys.c.epoch, receipt_keys.c.key)
     .where(of_tenant(receipt_keys))
@@ -179,7 +194,18 @@ class ReceiptWriter:
     def _write_tenant(self, tenant_id: UUID, mine: Sequence[Receipt]) -> None:
         with self._database.transaction("writer", tenant_id) as transaction:
             key = transaction.execute(_NEWEST_KEY, {"tenant_id": tenant_id})[0]
-            transaction.batch([(_INSERT, _row(receipt, key["epoch"], bytes(key["key"]))) for receipt in mine])
+            rows = [(_INSERT, _row(receipt, key["epoch"], bytes(key["key"]))) for receipt in mine]
+            transaction.batch([*rows, (_INSERT_ENTRIES, _entry_rows(tenant_id, mine))])
+
+
+def _entry_rows(tenant_id: UUID, mine: Sequence[Receipt]) -> dict[str, Any]:
+    served = [(receipt.receipt_id, match) for receipt in mine for match in receipt.matches]
+    return {
+        "tenant_id": tenant_id,
+        "entries": [UUID(match["entry_id"]) for _, match in served],
+        "receipts": [receipt_id for receipt_id, _ in served],
+        "revisions": [match["revision"] for _, match in served],
+    }
 
 
 def _row(receipt: Receipt, epoch: int, key: bytes) -> dict[str, Any]:

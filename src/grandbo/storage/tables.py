@@ -323,4 +323,14 @@ receipts = sa.Table(
     sa.Column("made_at", _Time, nullable=False),
 )
 
-OPERATIONAL: tuple[sa.Table, ...] = (principals, api_keys, embedding_attempts, receipt_keys, receipts)
+# Which receipts served an entry.
+receipt_entries = sa.Table(
+    "org_memory_receipt_entries",
+    metadata,
+    _tenant(),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("receipt_id", sa.Uuid, primary_key=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+)
+
+OPERATIONAL: tuple[sa.Table, ...] = (principals, api_keys, embedding_attempts, receipt_keys, receipts, receipt_entries)

@@ -113,6 +113,13 @@ OPERATIONAL_POLICIES: dict[str, tuple[Policy, ...]] = {
     ),
 }
 
+RECEIPT_ENTRY_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_receipt_entries": (
+        Policy("receipt_entry_keep", "ALL", "grandbo_writer"),
+        Policy("receipt_entry_see", "SELECT", "grandbo_auditor"),
+    ),
+}
+
 
 def predicate(scope: Scope, *, distributed: bool = False) -> str:
     """The condition of a policy, as SQL."""
