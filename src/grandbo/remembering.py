@@ -8,15 +8,19 @@ from uuid import UUID
 
 from grandbo.errors import InvalidInput
 from grandbo.memory.policy import require
-from grandbo.recall import ledger, query
+from grandbo.recall import context, ledger, query
+from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference, difference
 from grandbo.recall.moment import AsOf, check_as_of
 from grandbo.recall.question import check_question
+from grandbo.recall.recurrences import Recurrences, list_recurrences
 from grandbo.recall.replay import Replay, replay_receipt
+from grandbo.recall.topic import check_topic
 
 if TYPE_CHECKING:
     from grandbo.memory.tenants import Tenant
     from grandbo.recall.answer import Answer
+    from grandbo.recall.block import ContextBlock
     from grandbo.recall.meaning import Meaning
     from grandbo.recall.question import Question
     from grandbo.recall.receipts import ReceiptWriter
@@ -97,6 +101,36 @@ class Remembering:
             question,
             asked,
             clock=self._clock(),
+        )
+
+    def context_block(self, answer: Answer, topic: str, *, budget: int | None = None) -> ContextBlock:
+        """
+        An answer as the fenced block that a model is given.
+
+        Args:
+            answer: what `query_topic` gave for this topic.
+            budget: estimated tokens that the block may take, 200 to 8,000; 2,000 where none is given.
+        """
+        return context.context_block(
+            self._database,
+            self.tenant.tenant_id,
+            self.principal,
+            self.tenant.policy,
+            answer,
+            check_topic(topic).terms,
+            budget=check_budget(budget),
+        )
+
+    def recurrences(self, *, entry_id: UUID | None = None, service: str | None = None) -> Recurrences:
+        """How often an entry, or what is known of a service, was seen in incidents, and when; raises `NotFound`."""
+        return list_recurrences(
+            self._database,
+            self.tenant.tenant_id,
+            self.principal,
+            self.tenant.policy,
+            self._clock()(),
+            entry_id=entry_id,
+            service=service,
         )
 
     # -- receipts ------------------------------------------------------------------------------------------------------

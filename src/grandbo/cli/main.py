@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 
 from grandbo import __version__
-from grandbo.cli import configuration, demo, doctor, entries, keys, proof, reading, receipts, running, tenants, writing
+from grandbo.cli import (
+    agents,
+    configuration,
+    demo,
+    doctor,
+    entries,
+    keys,
+    proof,
+    reading,
+    receipts,
+    running,
+    tenants,
+    writing,
+)
 from grandbo.cli.call import INTERRUPTED
 from grandbo.cli.output import say
 
@@ -39,7 +52,7 @@ def _root(
     """An organisation's memory of its incidents."""
 
 
-for _part in (running, tenants, keys, writing, reading, receipts, entries, proof, doctor, configuration, demo):
+for _part in (running, agents, tenants, keys, writing, reading, receipts, entries, proof, doctor, configuration, demo):
     _part.register(app)
 
 

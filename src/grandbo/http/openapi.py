@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
 from grandbo.http.problems import MEDIA_TYPE
+from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
 from grandbo.http.schemas import DOCUMENTS, ProblemDocument, schema_of
 
 _MEANING = {
@@ -39,9 +40,9 @@ def answers(document: Any, description: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": schema_of(document)}}}
 
 
-def either(one: Any, other: Any, description: str) -> dict[str, Any]:
-    """Declare a JSON answer that has one of two shapes."""
-    shapes = {"anyOf": [schema_of(one), schema_of(other)]}
+def one_of(documents: Sequence[Any], description: str) -> dict[str, Any]:
+    """Declare a JSON answer that has one of several shapes."""
+    shapes = {"anyOf": [schema_of(document) for document in documents]}
     return {"description": description, "content": {"application/json": {"schema": shapes}}}
 
 
@@ -71,7 +72,8 @@ def install_document(app: FastAPI) -> None:
 def _completed(document: dict[str, Any]) -> dict[str, Any]:
     components = document.setdefault("components", {})
     _, defined = models_json_schema(
-        [(model, "validation") for model in DOCUMENTS], ref_template="#/components/schemas/{model}"
+        [(model, "validation") for model in (*DOCUMENTS, *RENDERED_DOCUMENTS)],
+        ref_template="#/components/schemas/{model}",
     )
     components["schemas"] = {_public(name): _renamed(schema) for name, schema in sorted(defined["$defs"].items())}
     for operation in _operations(document):

@@ -40,11 +40,16 @@ DEFAULT_POLICY = Policy(
 )
 
 
+def may(principal: Principal, act: Act) -> bool:
+    """Whether one of the principal's roles may do this."""
+    return any(act in ROLE_ACTS.get(role, frozenset()) for role in principal.roles)
+
+
 def require(principal: Principal, act: Act) -> None:
     """Raise `Forbidden` unless one of the principal's roles may do this."""
-    if not any(act in ROLE_ACTS.get(role, frozenset()) for role in principal.roles):
-        may = ", ".join(role for role in ROLES if act in ROLE_ACTS[role])
-        raise Forbidden(f"To {act} needs one of the roles {may}.")
+    if not may(principal, act):
+        able = ", ".join(role for role in ROLES if act in ROLE_ACTS[role])
+        raise Forbidden(f"To {act} needs one of the roles {able}.")
 
 
 def visible_tiers(policy: Policy, principal: Principal) -> tuple[str, ...]:
