@@ -23,7 +23,7 @@ from grandbo.governing import Governing
 from grandbo.logs import quiet_unless_configured
 from grandbo.memory import importing, policies, principals, reading, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
-from grandbo.memory.policy import require
+from grandbo.memory.policy import check_roles, require
 from grandbo.memory.tenants import Tenant
 from grandbo.proposing import Proposing
 from grandbo.proving import Proving
@@ -104,12 +104,19 @@ class Grandbo:
         """All tenants, by name."""
         return tenants.list_tenants(self.database)
 
-    def tenant(self, name_or_id: str | UUID, *, principal: Principal | str = "human:local") -> TenantMemory:
+    def tenant(
+        self,
+        name_or_id: str | UUID,
+        *,
+        principal: Principal | str = "human:local",
+        roles: tuple[str, ...] | None = None,
+    ) -> TenantMemory:
         """
         The memory of one tenant, for one principal.
 
         Args:
             principal: from a credential; or `[type:]name` for someone who works on this machine, with all roles.
+            roles: for a principal by name, these roles alone.
 
         Raises:
             TenantUnknown
@@ -117,6 +124,8 @@ class Grandbo:
         found = tenants.find_tenant(self.database, str(name_or_id))
         if isinstance(principal, str):
             principal = principals.local_principal(self.database, found.tenant_id, principal, clock=self._clock)
+            if roles is not None:
+                principal = replace(principal, roles=check_roles(roles))
         return TenantMemory(self, found, principal)
 
     def authenticate(self, token: str) -> TenantMemory:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import structlog
 
 # Below WARNING these write URLs, headers or bodies of the requests they make.
-_QUIET = ("botocore", "boto3", "urllib3", "httpcore2", "httpx2", "httpcore", "httpx", "alembic.runtime.plugins")
+_QUIET = ("botocore", "boto3", "urllib3", "httpcore2", "httpx2", "httpcore", "httpx", "alembic.runtime.plugins", "mcp")
 _PLACES = 8
 
 EventDict = MutableMapping[str, Any]

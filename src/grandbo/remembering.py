@@ -9,16 +9,20 @@ from uuid import UUID
 from grandbo.errors import InvalidInput
 from grandbo.memory import reading
 from grandbo.memory.policy import require
-from grandbo.recall import feedback, ledger, past, query, state
+from grandbo.recall import context, feedback, ledger, past, query, state
+from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference, difference
 from grandbo.recall.moment import AsOf, check_as_of
 from grandbo.recall.question import check_question
+from grandbo.recall.recurrences import Recurrences, list_recurrences
 from grandbo.recall.replay import Replay, replay_receipt
+from grandbo.recall.topic import check_topic
 from grandbo.verbs import Verbs
 
 if TYPE_CHECKING:
     from grandbo.memory.govern import Changed
     from grandbo.recall.answer import Answer
+    from grandbo.recall.block import ContextBlock
     from grandbo.recall.question import Question
 
 
@@ -101,7 +105,7 @@ class Remembering(Verbs):
         asked = check_as_of(as_of=as_of, as_of_position=as_of_position)
         who = (self._database, self.tenant.tenant_id, self.principal)
         if asked is None:
-            return reading.show_entry(*who, self.tenant.policy, entry_id)
+            return reading.show_entry(*who, self._policy_now(), entry_id)
         return past.entry_then(*who, entry_id, asked, clock=self._clock())
 
     def list_entries(
@@ -127,6 +131,38 @@ class Remembering(Verbs):
         wanted = state.check_filter(kinds=kinds, statuses=statuses, service=service, as_of=asked)
         who = (self._database, self.tenant.tenant_id, self.principal)
         return state.list_entries(*who, wanted, limit=limit, after=after, clock=self._clock())
+
+    # -- answers for models --------------------------------------------------------------------------------------------
+
+    def context_block(self, answer: Answer, topic: str, *, budget: int | None = None) -> ContextBlock:
+        """
+        An answer as the fenced block that a model is given.
+
+        Args:
+            answer: what `query_topic` gave for this topic.
+            budget: estimated tokens that the block may take, 200 to 8,000; 2,000 where none is given.
+        """
+        return context.context_block(
+            self._database,
+            self.tenant.tenant_id,
+            self.principal,
+            self._policy_now(),
+            answer,
+            check_topic(topic).terms,
+            budget=check_budget(budget),
+        )
+
+    def recurrences(self, *, entry_id: UUID | None = None, service: str | None = None) -> Recurrences:
+        """How often an entry, or what is known of a service, was seen in incidents, and when; raises `NotFound`."""
+        return list_recurrences(
+            self._database,
+            self.tenant.tenant_id,
+            self.principal,
+            self._policy_now(),
+            self._clock()(),
+            entry_id=entry_id,
+            service=service,
+        )
 
     # -- receipts ------------------------------------------------------------------------------------------------------
 
@@ -164,7 +200,7 @@ class Remembering(Verbs):
         Of one's own answers; of anybody's for who may audit. Another verdict takes the place of the one before.
         """
         self._receipts.flush()
-        who = (self._database, self.tenant.tenant_id, self.principal, self.tenant.policy)
+        who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
         return feedback.give_feedback(
             *who, receipt_id, entry_id, verdict, note=note, command_id=command_id, clock=self._clock()
         )

@@ -68,6 +68,12 @@ class Settings(BaseSettings):
     http_allowed_hosts: str = Field(
         default="", description="Further host names that HTTP answers under, with commas; loopback names always are."
     )
+    api_key: SecretStr | None = Field(
+        default=None, description="Key that `grandbo mcp` acts with, and whose tenant it serves."
+    )
+    mcp_read_only: bool = Field(
+        default=False, description="Offer agents no tool that writes, whatever their roles allow."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
 
     @classmethod

@@ -10,6 +10,7 @@ import typer
 
 from grandbo import __version__
 from grandbo.cli import (
+    agents,
     configuration,
     demo,
     doctor,
@@ -56,6 +57,7 @@ def _root(
 
 for _part in (
     running,
+    agents,
     tenants,
     policy,
     keys,

@@ -10,8 +10,10 @@ from grandbo.cli.call import Call, command
 from grandbo.cli.output import plain, print_json, say, tell
 from grandbo.errors import InvalidInput
 from grandbo.recall.answer import Answer, Match, Searched
+from grandbo.recall.budget import check_budget
+from grandbo.recall.citations import citation
 from grandbo.recall.difference import Change, Difference
-from grandbo.recall.render import citation, render, why_empty
+from grandbo.recall.headers import why_empty
 
 _Mode = Literal["hybrid", "words", "meaning"]
 
@@ -66,6 +68,10 @@ def recall(
         bool, typer.Option("--explain", help="Say what was searched and why each was eligible.")
     ] = False,
     rendered: Annotated[bool, typer.Option("--render", help="Print the fenced block that an agent is given.")] = False,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", metavar="N", help="With --render: its tokens, 200 to 8,000; 2,000 unless given."),
+    ] = None,
 ) -> None:
     """
     Ask what is known about a topic.
@@ -74,6 +80,9 @@ def recall(
     """
     if diff and rendered:
         raise InvalidInput("--render prints one answer, --diff compares two; give one of them.", field="diff")
+    if budget is not None and not rendered:
+        raise InvalidInput("--budget says how long the block of --render may be; give both.", field="budget")
+    check_budget(budget)
     wanted: dict[str, Any] = {
         "limit": limit,
         "kinds": kinds or None,
@@ -94,10 +103,11 @@ def recall(
             print_json(found.as_dict()) if call.json else _say_difference(found, explain=explain)
             return
         answer = memory.query_topic(topic, **wanted)
+        block = memory.context_block(answer, topic, budget=budget) if rendered else None
     if call.json:
-        print_json(answer.as_dict())
-    elif rendered:
-        say(render(answer))
+        print_json(answer.as_dict() | ({"rendered": block.as_dict()} if block else {}))
+    elif block:
+        say(block.text)
     else:
         say_answer(answer, explain=explain)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 import grandbo as package
 from grandbo.http.audit_routes import audit_routes
@@ -26,8 +27,10 @@ from grandbo.http.problems import install_handlers
 from grandbo.http.process_routes import process_routes
 from grandbo.http.recall_schemas import RECALL_DOCUMENTS
 from grandbo.http.receipt_routes import receipt_routes
+from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
 from grandbo.http.schemas import DOCUMENTS
 from grandbo.library import Grandbo
+from grandbo.mcp.over_http import PATH, Endpoint
 
 FINDING_LIMIT_BYTES = 256 * 1024
 RECALL_LIMIT_BYTES = 64 * 1024
@@ -52,7 +55,9 @@ def build_app(
         body_seconds: how long a body may take to arrive.
     """
     metrics = Metrics(grandbo)
+    endpoint = Endpoint(grandbo, read_only=grandbo.settings.mcp_read_only)
     app = FastAPI(
+        lifespan=lambda _app: endpoint.run(),
         title="Grandbo",
         summary="An organisation's memory of its incidents.",
         version=package.__version__,
@@ -68,11 +73,13 @@ def build_app(
     app.include_router(audit_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
+    app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
     install_handlers(app)
     documents = (
         DOCUMENTS,
         RECALL_DOCUMENTS,
+        RENDERED_DOCUMENTS,
         ENTRY_DOCUMENTS,
         IMPACT_DOCUMENTS,
         CANDIDATE_DOCUMENTS,

@@ -25,7 +25,7 @@ from grandbo.http.entry_schemas import (
 from grandbo.http.entry_verbs import VERBS, Verb, fields_of, parse_id
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.memory_routes import caller_of
-from grandbo.http.openapi import answers, either, json_body, problems
+from grandbo.http.openapi import answers, json_body, one_of, problems
 from grandbo.http.preconditions import ETAG, IF_MATCH, expected_number, is_held, tag_of
 from grandbo.http.problems import MEDIA_TYPE
 from grandbo.http.schemas import ProblemDocument, schema_of
@@ -107,8 +107,8 @@ def _reading_routes(grandbo: Grandbo) -> APIRouter:
         summary="An entry as it stands, or as it stood",
         response_class=JSONResponse,
         responses={
-            200: either(
-                EntryDocument, PastEntryDocument, "The entry; of the past, with its moment and without an ETag."
+            200: one_of(
+                (EntryDocument, PastEntryDocument), "The entry; of the past, with its moment and without an ETag."
             )
             | {"headers": ETAG},
             304: {"description": "The caller has the current revision.", "headers": ETAG},

@@ -14,8 +14,9 @@ from grandbo.http.body import read_json_body
 from grandbo.http.errors import IdempotencyKeyMissing
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.metrics import Metrics
-from grandbo.http.openapi import answers, either, json_body, problems
+from grandbo.http.openapi import answers, json_body, one_of, problems
 from grandbo.http.recall_schemas import AnswerDocument, DifferenceDocument, RecallDocument
+from grandbo.http.rendered_schemas import RenderedAnswerDocument
 from grandbo.http.schemas import AcknowledgementDocument, FindingDocument
 from grandbo.http.submission_schemas import NewEntryDocument
 from grandbo.library import Grandbo, TenantMemory
@@ -23,11 +24,13 @@ from grandbo.memory.finding import parse_finding
 from grandbo.memory.importing import parse_json
 from grandbo.memory.record import Recorded
 from grandbo.recall.answer import Answer
+from grandbo.recall.block import ContextBlock
+from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference
 
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
 _PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", "incident", *_AS_OF_FIELDS)
-_RECALL_FIELDS = ("topic", "kinds", "kind", *_PASSED_ON, "diff")
+_RECALL_FIELDS = ("topic", "kinds", "kind", *_PASSED_ON, "diff", "render", "budget")
 
 T = TypeVar("T")
 
@@ -98,17 +101,20 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
         summary="Ask for evidence on a topic",
         response_class=JSONResponse,
         responses={
-            200: either(AnswerDocument, DifferenceDocument, "The answer; with `diff`, the answer then and today."),
+            200: one_of(
+                [AnswerDocument, RenderedAnswerDocument, DifferenceDocument],
+                "The answer; with `render`, its block too; with `diff`, the answer then and today.",
+            ),
             **problems(400, 401, 403, 408, 413, 415, 421, 422, 503),
         },
         openapi_extra=json_body(RecallDocument, "The topic and filters that only narrow; at most 64 KiB."),
     )
     def recall(memory: Caller, body: Body) -> Response:
         """Evidence that is relevant, permitted, in date and cited; an honest reason where there is none."""
-        given = _counted(lambda: _ask(memory, parse_json(body)), metrics.recall)
+        given, block = _counted(lambda: _ask(memory, parse_json(body)), metrics.recall)
         answer = given.then if isinstance(given, Difference) else given
         metrics.recall("matched" if answer.matches else "empty", answer.searched.empty_reason)
-        return JSONResponse(given.as_dict())
+        return JSONResponse(given.as_dict() | ({"rendered": block.as_dict()} if block else {}))
 
     return routes
 
@@ -138,7 +144,7 @@ def _with_kind(document: object) -> object:
     return document
 
 
-def _ask(memory: TenantMemory, document: object) -> Answer | Difference:
+def _ask(memory: TenantMemory, document: object) -> tuple[Answer | Difference, ContextBlock | None]:
     if not isinstance(document, dict):
         raise InvalidInput("A recall is an object with at least topic.")
     for name in document:
@@ -150,12 +156,25 @@ def _ask(memory: TenantMemory, document: object) -> Answer | Difference:
         raise InvalidInput("topic: it is required.", field="topic")
     if "kind" in given and "kinds" in given:
         raise InvalidInput("kind: it means the same as kinds; give one of the two.", field="kind")
-    diff = given.get("diff", False)
-    if not isinstance(diff, bool):
-        raise InvalidInput("diff: it must be true or false.", field="diff")
-    ask = memory.query_topic_diff if diff else memory.query_topic
+    diff, render = _flag(given, "diff"), _flag(given, "render")
+    if diff and render:
+        raise InvalidInput("render: one answer is rendered, diff compares two; give one of them.", field="render")
+    if "budget" in given and not render:
+        raise InvalidInput("budget: it says how long the block of render may be; give both.", field="budget")
+    budget = check_budget(given.get("budget"))
     asked: Any = {name: given.get(name) for name in _PASSED_ON}
-    return ask(given["topic"], kinds=given.get("kinds", given.get("kind")), **asked)
+    asked["kinds"] = given.get("kinds", given.get("kind"))
+    if diff:
+        return memory.query_topic_diff(given["topic"], **asked), None
+    answer = memory.query_topic(given["topic"], **asked)
+    return answer, memory.context_block(answer, given["topic"], budget=budget) if render else None
+
+
+def _flag(given: dict[str, Any], name: str) -> bool:
+    value = given.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name}: it must be true or false.", field=name)
+    return value
 
 
 def _finding_outcome(recorded: Recorded) -> str:

@@ -40,9 +40,9 @@ def answers(document: Any, description: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": schema_of(document)}}}
 
 
-def either(one: Any, other: Any, description: str) -> dict[str, Any]:
-    """Declare a JSON answer that has one of two shapes."""
-    shapes = {"anyOf": [schema_of(one), schema_of(other)]}
+def one_of(documents: Sequence[Any], description: str) -> dict[str, Any]:
+    """Declare a JSON answer that has one of several shapes."""
+    shapes = {"anyOf": [schema_of(document) for document in documents]}
     return {"description": description, "content": {"application/json": {"schema": shapes}}}
 
 

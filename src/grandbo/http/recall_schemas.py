@@ -10,6 +10,7 @@ from grandbo.applicability import CONTEXT_LIMIT
 from grandbo.applicability import TEXT_LIMIT as APPLIES_LIMIT
 from grandbo.http.schemas import TEXT, Document, EvidenceDocument, FullName, IncidentDocument, Instant
 from grandbo.recall.answer import EmptyReason, Mode
+from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
 from grandbo.recall.topic import TOPIC_LIMIT
 from grandbo.types import Kind, PrincipalType, Status
@@ -51,6 +52,10 @@ class RecallDocument(Document):
     valid_at: Instant | None = Field(default=None, description="Judge validity at this time instead.")
     as_role: str | None = Field(default=None, description="As someone with this role would be answered.")
     diff: bool | None = Field(default=False, description="With as_of or as_of_position: what is different today.")
+    render: bool | None = Field(default=False, description="Give the answer as a fenced block for a model too.")
+    budget: Annotated[int, Field(ge=MIN_BUDGET, le=MAX_BUDGET)] | None = Field(
+        default=None, description=f"With render: estimated tokens of the block; {DEFAULT_BUDGET} unless given."
+    )
 
 
 class LexicalDocument(Document):

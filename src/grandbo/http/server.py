@@ -72,7 +72,7 @@ class HttpServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            lifespan="off",
+            lifespan="on",
             ws="none",
             backlog=BACKLOG,
             timeout_graceful_shutdown=DRAIN_SECONDS,

@@ -1,0 +1,106 @@
+"""
+What tools give: a text that stands alone, and the same facts as values, both small.
+
+Clients join text blocks and drop the values, or hand the model both. So the text never refers to the values, and what
+would make the values long is left out of them, which they then say.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from grandbo.recall.answer import Answer
+from grandbo.recall.block import EVIDENCE_NOT_INSTRUCTION, ContextBlock, fence, new_marker, quoted
+from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, estimate_tokens
+from grandbo.recall.entry_block import entry_block
+from grandbo.recall.recurrences import Recurrences
+
+_SHOWN_ENTRIES = 20
+_SHOWN_REVISIONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What one call gives."""
+
+    text: str
+    structured: dict[str, Any] = field(default_factory=dict)
+
+
+def answer_of_recall(answer: Answer, block: ContextBlock, budget: int) -> ToolAnswer:
+    """A recall: the block, and the documented answer; its longest fields go where it would outgrow the budget."""
+    document = answer.as_dict()
+    omitted: list[str] = []
+    for name, empty in (("summary", ""), ("evidence", []), ("lexical.terms", [])):
+        if _tokens(document) <= max(budget, DEFAULT_BUDGET):
+            break
+        for match in document["matches"]:
+            if name != "lexical.terms":
+                match[name] = empty
+            elif match["lexical"]:
+                match["lexical"] = {**match["lexical"], "terms": empty}
+        omitted.append(name)
+    shown = {name: value for name, value in block.as_dict().items() if name in ("shown", "left_out", "has_more")}
+    return ToolAnswer(block.text, {**document, **shown, "omitted": omitted})
+
+
+def entry_answer(found: dict[str, Any]) -> ToolAnswer:
+    """One entry: its block, and its values; without the long texts where they alone would fill the answer."""
+    block = entry_block(found, budget=MAX_BUDGET)
+    omitted = []
+    entry = dict(found)
+    for name in ("body", "summary", "evidence"):
+        if _tokens(entry) > DEFAULT_BUDGET:
+            entry.pop(name)
+            omitted.append(name)
+    return ToolAnswer("\n".join([block.text, *_relations(found)]), {"entry": entry, "omitted": omitted})
+
+
+def history_text(revisions: list[dict[str, Any]]) -> str:
+    """Every revision of an entry, one line each, oldest first; of a long history the last ones."""
+    marker = new_marker()
+    lines = [EVIDENCE_NOT_INSTRUCTION]
+    if len(revisions) > _SHOWN_REVISIONS:
+        lines.append(f"The last {_SHOWN_REVISIONS} of {len(revisions)} revisions.")
+    for item in revisions[-_SHOWN_REVISIONS:]:
+        reason = f" · reason {quoted(item['reason'], marker)}" if item["reason"] else ""
+        who = item["principal"].partition(":")[0]
+        what = f"{item['event_type']} · {item['at']} · by {who} · {item['state']['status']}"
+        lines.append(f"[{item['revision']}] {what}{reason}")
+    return fence(lines, marker)
+
+
+def answer_of_recurrences(found: Recurrences) -> ToolAnswer:
+    """Counts, one line each."""
+    marker = new_marker()
+    lines = [EVIDENCE_NOT_INSTRUCTION]
+    if not found.entries:
+        lines.append("Nothing was seen: no entry of this service that you may see came from an incident.")
+    for number, entry in enumerate(found.entries[:_SHOWN_ENTRIES], start=1):
+        times = "once" if entry["seen"] == 1 else f"{entry['seen']} times"
+        last = f", last {entry['last_at'][:10]}" if entry["last_at"] else ""
+        what = f"{entry['kind']} {quoted(entry['title'], marker)} · entry {entry['entry_id']}"
+        lines.append(f"[{number}] seen {times}{last} · {what}")
+    if len(found.entries) > _SHOWN_ENTRIES or found.has_more:
+        lines.append("More entries were seen less often.")
+    if found.months:
+        lines.append("By month: " + ", ".join(f"{item['month']}: {item['seen']}" for item in found.months))
+    document = found.as_dict()
+    more = found.has_more or len(found.entries) > _SHOWN_ENTRIES
+    return ToolAnswer(
+        fence(lines, marker), {**document, "entries": document["entries"][:_SHOWN_ENTRIES], "has_more": more}
+    )
+
+
+def _relations(found: dict[str, Any]) -> list[str]:
+    """How the entry stands to others: ids and fixed words alone, so that it needs no fence."""
+    lines = [f"superseded by entry {found['superseded_by']}"] if found["superseded_by"] else []
+    links = found.get("links", [])[:_SHOWN_ENTRIES]
+    lines += [f"{link['type']} {link['direction']} entry {link['entry_id']}" for link in links]
+    return lines
+
+
+def _tokens(document: dict[str, Any]) -> int:
+    return estimate_tokens(json.dumps(document, ensure_ascii=False, default=str))

@@ -1,0 +1,69 @@
+"""The context block of an answer: the stored text behind each match, read under the caller's tiers, and rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from grandbo.events.models import Policy
+from grandbo.memory.policy import require, visible_tiers
+from grandbo.recall.answer import Answer, Match
+from grandbo.recall.block import ContextBlock, Texts, render_block
+from grandbo.recall.scope import visible
+from grandbo.storage.database import Database, Row
+from grandbo.storage.tables import revisions
+from grandbo.types import Principal
+
+_now = revisions.alias("now")
+_cited = (
+    sa.func.unnest(
+        sa.bindparam("entry_ids", type_=pg.ARRAY(sa.Uuid)), sa.bindparam("numbers", type_=pg.ARRAY(sa.Integer))
+    )
+    .table_valued(sa.column("entry_id", sa.Uuid), sa.column("revision", sa.Integer), name="cited")
+    .render_derived()
+)
+# A revision is shown while its entry stands in the caller's tiers, as it did itself.
+_TEXTS: sa.Select[Any] = (
+    sa.select(revisions.c.entry_id, revisions.c.revision, revisions.c.title, revisions.c.summary, revisions.c.body)
+    .join(_cited, sa.and_(_cited.c.entry_id == revisions.c.entry_id, _cited.c.revision == revisions.c.revision))
+    .join(_now, _now.c.entry_id == revisions.c.entry_id)
+    .where(visible(revisions), visible(_now), _now.c.to_position.is_(None))
+)
+
+
+def context_block(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    answer: Answer,
+    terms: Sequence[str],
+    *,
+    budget: int,
+) -> ContextBlock:
+    """The block of an answer, within so many tokens; what the principal may not see by now is passed over."""
+    require(principal, "recall")
+    tiers = visible_tiers(policy, principal)
+    return render_block(answer, _texts(database, tenant_id, tiers, answer), terms, budget=budget)
+
+
+def _texts(database: Database, tenant_id: UUID, tiers: Sequence[str], answer: Answer) -> Texts:
+    if not answer.matches:
+        return {}
+    statuses = tuple(dict.fromkeys(match.status for match in answer.matches))
+    params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(answer.matches)}
+    with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+        transaction.read_as(tiers, statuses, answer.instant)
+        rows: list[Row] = transaction.execute(_TEXTS, params)
+    return {(row["entry_id"], row["revision"]): (row["title"], row["summary"], row["body"]) for row in rows}
+
+
+def _ids(matches: Sequence[Match]) -> dict[str, list[Any]]:
+    return {
+        "entry_ids": [match.entry_id for match in matches],
+        "numbers": [match.revision for match in matches],
+    }
