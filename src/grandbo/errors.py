@@ -52,6 +52,12 @@ class EvidenceMissing(InvalidInput):
     code = "evidence_missing"
 
 
+class KindNotRecorded(InvalidInput):
+    """A memory about a person names its subject, and a note belongs to its investigation; neither is recorded here."""
+
+    code = "kind_not_recorded"
+
+
 class OriginMissing(InvalidInput):
     """Give evidence, or an origin that names the conversation or the person it comes from."""
 

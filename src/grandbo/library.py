@@ -20,6 +20,7 @@ from grandbo.embedding import Embedder, build_embedder
 from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
 from grandbo.governing import Governing
+from grandbo.investigating import Investigating
 from grandbo.logs import quiet_unless_configured
 from grandbo.memory import importing, policies, principals, reading, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
@@ -171,7 +172,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Remembering, Proposing, Proving):
+class TenantMemory(Governing, Remembering, Investigating, Proposing, Proving):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:

@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 from grandbo.errors import InvalidInput
 
 Kind = Literal["finding", "runbook", "reference", "decision", "ruled_out", "personal", "episode", "note"]
+OrganisationKind = Literal["finding", "runbook", "reference", "decision", "ruled_out", "episode"]
 Status = Literal["published", "archived", "superseded", "quarantined"]
 PrincipalType = Literal["human", "agent", "hook", "system"]
 LinkType = Literal["caused_by", "duplicates", "contradicts", "supersedes", "mitigated_by", "relates_to"]
@@ -23,6 +24,8 @@ Verdict = Literal["helped", "irrelevant", "wrong", "stale"]
 Precision = Literal["time", "day", "month", "year"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+# What the organisation remembers. A memory about a person needs its subject, and a note belongs to its investigation.
+ORGANISATION_KINDS: tuple[OrganisationKind, ...] = get_args(OrganisationKind)
 STATUSES: tuple[Status, ...] = get_args(Status)
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

@@ -39,7 +39,8 @@ class TestBothGenerations:
 
         assert [tool.name for tool in TOOLS] == [tool.name for tool in listed.tools]
         assert listed.next_cursor is None
-        assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.tools)
+        hints = [tool.annotations and tool.annotations.read_only_hint for tool in listed.tools]
+        assert [not tool.writes for tool in TOOLS] == hints
 
     def test_a_recall_is_answered_in_text_and_in_values(self, memory: TenantMemory, mode: str) -> None:
         """The text stands alone, the values are the documented answer."""
@@ -240,19 +241,22 @@ class TestBadInput:
     def test_a_tool_that_the_role_may_not_use_is_hidden_and_refused(
         self, grandbo: Grandbo, memory: TenantMemory
     ) -> None:
-        """A hook records, and asks nothing."""
+        """A hook records and proposes, and asks nothing."""
         hook = _agent(grandbo, memory, "hook")
 
-        assert [] == talk(hook, lambda client: client.list_tools()).tools
+        assert ["propose_memory"] == [tool.name for tool in talk(hook, lambda client: client.list_tools()).tools]
         refused = call(hook, "query_org_memory", {"topic": TOPIC})
-        assert (True, "There is no such tool for you; there are: none.") == (refused.is_error, text_of(refused))
+        assert (True, "There is no such tool for you; there are: propose_memory.") == (
+            refused.is_error,
+            text_of(refused),
+        )
 
     def test_an_unknown_tool_names_those_there_are(self, memory: TenantMemory) -> None:
         """So that the model can go on."""
         result = call(memory, "search_everything", {})
 
         assert result.is_error
-        assert "there are: query_org_memory, get_memory_entry, list_memory_recurrences." in text_of(result)
+        assert f"there are: {', '.join(tool.name for tool in TOOLS)}." in text_of(result)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_what_nobody_expected_is_told_without_its_text(

@@ -50,13 +50,13 @@ class TestHttp:
         assert "| Checkout queue" in text_of(answer)
         assert "| Checkout queue" in entry.contents[0].text
 
-    def test_a_token_that_may_not_ask_is_offered_nothing(
+    def test_a_token_that_may_not_ask_is_offered_only_to_propose(
         self, service: RunningServer, memory: TenantMemory, mode: str
     ) -> None:
-        """The hook's key opens the door and finds no tool."""
+        """The hook's key opens the door and finds no tool that reads."""
         listed = talk_http(service.port, make_token(memory, "hook"), lambda client: client.list_tools(), mode=mode)
 
-        assert [] == listed.tools
+        assert ["propose_memory"] == [tool.name for tool in listed.tools]
 
     def test_one_tenant_s_token_does_not_reach_another_s_entry(
         self, service: RunningServer, memory: TenantMemory, other_memory: TenantMemory, mode: str
@@ -183,14 +183,15 @@ class TestStdio:
         assert "leases" not in written
 
     def test_a_role_decides_what_is_offered(self, database: TestDatabase, memory: TenantMemory, tmp_path: Path) -> None:
-        """A hook has no tool; an investigator does not see what admins see."""
+        """A hook has no tool that reads; an investigator does not see what admins see."""
         memory.record_finding(make_finding(visibility="admin"))
         cli = self._cli(database, GRANDBO_TENANT=memory.tenant.name)
 
         async def ask(client: Any) -> Any:
             return await client.call_tool("query_org_memory", {"topic": TOPIC})
 
-        assert [] == self._talk(cli, tmp_path, lambda client: client.list_tools(), "--role", "hook").tools
+        offered = self._talk(cli, tmp_path, lambda client: client.list_tools(), "--role", "hook").tools
+        assert ["propose_memory"] == [tool.name for tool in offered]
         assert [] == self._talk(cli, tmp_path, ask).structured_content["matches"]
         assert 1 == len(self._talk(cli, tmp_path, ask, "--role", "admin").structured_content["matches"])
 

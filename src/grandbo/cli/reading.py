@@ -88,7 +88,7 @@ def recall(
         "kinds": kinds or None,
         "service": service,
         "namespace": namespace,
-        "context": _context(context),
+        "context": read_context(context),
         "mode": mode,
         "statuses": statuses or None,
         "incident": None if incident is None else _incident(incident),
@@ -112,7 +112,8 @@ def recall(
         say_answer(answer, explain=explain)
 
 
-def _context(given: list[str] | None) -> dict[str, str] | None:
+def read_context(given: list[str] | None) -> dict[str, str] | None:
+    """The systems that the asker runs, from `SYSTEM=VERSION` options."""
     pairs = [item.partition("=") for item in given or ()]
     if any(not equals for _, equals, _ in pairs):
         raise InvalidInput("context: write SYSTEM=VERSION, such as --context worker=5.2.", field="context")

@@ -19,6 +19,8 @@ from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
 from grandbo.http.health import Readiness
 from grandbo.http.impact_routes import impact_routes
 from grandbo.http.impact_schemas import IMPACT_DOCUMENTS
+from grandbo.http.investigation_routes import investigation_routes
+from grandbo.http.investigation_schemas import INVESTIGATION_DOCUMENTS
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
@@ -73,6 +75,7 @@ def build_app(
     app.include_router(audit_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
+    app.include_router(investigation_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
     install_handlers(app)
@@ -84,6 +87,7 @@ def build_app(
         IMPACT_DOCUMENTS,
         CANDIDATE_DOCUMENTS,
         POLICY_DOCUMENTS,
+        INVESTIGATION_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(

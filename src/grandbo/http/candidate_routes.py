@@ -23,6 +23,7 @@ from grandbo.http.candidate_schemas import (
 )
 from grandbo.http.entry_verbs import parse_id
 from grandbo.http.errors import IdempotencyKeyMissing
+from grandbo.http.fields import read_fields
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
@@ -103,7 +104,7 @@ def candidate_routes(grandbo: Grandbo) -> APIRouter:
     )
     def propose(memory: Caller, body: Body, request: Request, idempotency_key: IdempotencyKey = None) -> Response:
         """Never recalled before a person has approved it. Without an incident the Idempotency-Key is required."""
-        given = _fields(parse_json(body), ("candidate", "origin", "into", "reason"), required=("candidate",))
+        given = read_fields(parse_json(body), ("candidate", "origin", "into", "reason"), required=("candidate",))
         candidate = given["candidate"]
         if not isinstance(candidate, dict):
             raise InvalidInput("candidate: it must be an object as a finding is.", field="candidate")
@@ -137,7 +138,7 @@ def candidate_routes(grandbo: Grandbo) -> APIRouter:
             candidate_id: _CandidateId,
             idempotency_key: IdempotencyKey = None,
         ) -> Response:
-            given = _fields(parse_json(body), _FIELDS[verb], required=("reason",))
+            given = read_fields(parse_json(body), _FIELDS[verb], required=("reason",))
             options: dict[str, Any] = {
                 "expected_version": expected_number(request),
                 "command_id": command_id_of(memory, request, idempotency_key),
@@ -174,19 +175,6 @@ def _answer(decided: Decided, status: int) -> Response:
     if decided.replayed:
         headers["Idempotency-Replayed"] = "true"
     return JSONResponse(decided.as_dict(), status, headers)
-
-
-def _fields(document: object, known: tuple[str, ...], *, required: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(document, dict):
-        raise InvalidInput(f"The body is an object with at least {', '.join(required)}.")
-    for name in document:
-        if name not in known:
-            raise InvalidInput(f"{name[:100]}: there is no such field; known are {', '.join(known)}.", field=name)
-    given = {name: value for name, value in document.items() if value is not None}
-    for name in required:
-        if name not in given:
-            raise InvalidInput(f"{name}: it is required.", field=name)
-    return given
 
 
 def _object(value: Any, field: str) -> dict[str, Any] | None:

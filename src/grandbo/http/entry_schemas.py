@@ -29,7 +29,7 @@ from grandbo.memory.finding import (
 )
 from grandbo.memory.govern import REASON_LIMIT
 from grandbo.memory.wishes import LARGEST_REVISION, LONGEST_REVIEW_DAYS
-from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status
+from grandbo.types import Kind, LinkType, OrganisationKind, Precision, PrincipalType, Status
 
 Id = Annotated[str, Field(json_schema_extra={"format": "uuid"})]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -140,7 +140,7 @@ class ReclassificationDocument(ReasonDocument):
 
     model_config = ConfigDict(extra="forbid", title="Reclassification")
 
-    kind: Kind | None = None
+    kind: OrganisationKind | None = None
     visibility: FullName | None = Field(default=None, description="A tier of the tenant that the caller sees.")
     namespace: Name | None = None
     owner: Name | None = Field(default=None, description="Who keeps it; empty for nobody.")

@@ -29,8 +29,8 @@ from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference
 
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
-_PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", "incident", *_AS_OF_FIELDS)
-_RECALL_FIELDS = ("topic", "kinds", "kind", *_PASSED_ON, "diff", "render", "budget")
+PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", "incident", *_AS_OF_FIELDS)
+_RECALL_FIELDS = ("topic", "kinds", "kind", *PASSED_ON, "diff", "render", "budget")
 
 T = TypeVar("T")
 
@@ -162,7 +162,7 @@ def _ask(memory: TenantMemory, document: object) -> tuple[Answer | Difference, C
     if "budget" in given and not render:
         raise InvalidInput("budget: it says how long the block of render may be; give both.", field="budget")
     budget = check_budget(given.get("budget"))
-    asked: Any = {name: given.get(name) for name in _PASSED_ON}
+    asked: Any = {name: given.get(name) for name in PASSED_ON}
     asked["kinds"] = given.get("kinds", given.get("kind"))
     if diff:
         return memory.query_topic_diff(given["topic"], **asked), None

@@ -22,6 +22,7 @@ _MEANING = {
     415: "The body is not declared as JSON in UTF-8.",
     421: "The server does not answer under this host name.",
     422: "A field does not fit; the problem names it and what is allowed.",
+    429: "There is too much of something already; the problem says of what.",
     500: "A fault of the server; its log has the request id.",
     503: "The database or another needed part cannot be reached; Retry-After says when to try again.",
 }

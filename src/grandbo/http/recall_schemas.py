@@ -16,10 +16,8 @@ from grandbo.recall.topic import TOPIC_LIMIT
 from grandbo.types import Kind, PrincipalType, Status
 
 
-class RecallDocument(Document):
-    """A topic, and filters that only narrow. Null stands for an omitted field."""
-
-    model_config = ConfigDict(extra="forbid", title="Recall")
+class AskedDocument(Document):
+    """A topic, and what narrows it. Null stands for an omitted field."""
 
     topic: str = Field(
         min_length=3,
@@ -29,8 +27,6 @@ class RecallDocument(Document):
         examples=["consumers stopped taking work after the broker restarted and leases were not renewed"],
     )
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] | None = DEFAULT_LIMIT
-    kinds: list[Kind] | Kind | None = None
-    kind: list[Kind] | Kind | None = Field(default=None, description="The same as `kinds`; give one of the two.")
     service: FullName | None = None
     namespace: FullName | None = None
     context: (
@@ -45,6 +41,15 @@ class RecallDocument(Document):
     incident: IncidentDocument | None = Field(
         default=None, description="What it is asked for; narrows nothing, and stands in the receipt."
     )
+
+
+class RecallDocument(AskedDocument):
+    """A topic, and filters that only narrow. Null stands for an omitted field."""
+
+    model_config = ConfigDict(extra="forbid", title="Recall")
+
+    kinds: list[Kind] | Kind | None = None
+    kind: list[Kind] | Kind | None = Field(default=None, description="The same as `kinds`; give one of the two.")
     as_of_position: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="What the log knew at this position. This and the next three need the act audit."
     )

@@ -23,7 +23,7 @@ from grandbo.memory.finding import (
     TITLE_LIMIT,
     URI_LIMIT,
 )
-from grandbo.types import Kind
+from grandbo.types import OrganisationKind
 
 # No control characters; in what has lines, tab and line breaks only.
 LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
@@ -103,7 +103,7 @@ class FindingDocument(Document):
         ]
         | None
     ) = ""
-    kind: Kind | None = "finding"
+    kind: OrganisationKind | None = "finding"
     service: Name | None = ""
     tags: (
         Annotated[

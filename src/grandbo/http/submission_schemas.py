@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grandbo.http.schemas import FindingDocument
 from grandbo.recall.feedback import NOTE_LIMIT
-from grandbo.types import Kind, Verdict
+from grandbo.types import OrganisationKind, Verdict
 
 
 class NewEntryDocument(FindingDocument):
@@ -16,7 +16,7 @@ class NewEntryDocument(FindingDocument):
 
     model_config = ConfigDict(extra="forbid", title="NewEntry")
 
-    kind: Kind
+    kind: OrganisationKind
 
 
 class FeedbackDocument(BaseModel):

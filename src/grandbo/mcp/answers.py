@@ -15,6 +15,7 @@ from grandbo.recall.answer import Answer
 from grandbo.recall.block import EVIDENCE_NOT_INSTRUCTION, ContextBlock, fence, new_marker, quoted
 from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, estimate_tokens
 from grandbo.recall.entry_block import entry_block
+from grandbo.recall.layers import Layered
 from grandbo.recall.recurrences import Recurrences
 
 _SHOWN_ENTRIES = 20
@@ -43,7 +44,25 @@ def answer_of_recall(answer: Answer, block: ContextBlock, budget: int) -> ToolAn
                 match["lexical"] = {**match["lexical"], "terms": empty}
         omitted.append(name)
     shown = {name: value for name, value in block.as_dict().items() if name in ("shown", "left_out", "has_more")}
-    return ToolAnswer(block.text, {**document, **shown, "omitted": omitted})
+    return ToolAnswer(f"{block.text}\n{_receipt(answer)}", {**document, **shown, "omitted": omitted})
+
+
+def answer_of_layers(found: Layered) -> ToolAnswer:
+    """A recall in layers: the text of all, and of each the ids in their order."""
+    layers = {
+        name: {
+            "entry_ids": [str(match.entry_id) for match in answer.matches],
+            "empty_reason": answer.searched.empty_reason,
+            "receipt_id": str(answer.receipt_id),
+        }
+        for name, answer in found.answers.items()
+    }
+    receipts = [f"{name}: {_receipt(answer)}" for name, answer in found.answers.items() if answer.matches]
+    return ToolAnswer("\n".join([found.text, *receipts]), {"layers": layers})
+
+
+def _receipt(answer: Answer) -> str:
+    return f"receipt {answer.receipt_id}, for report_memory_outcome"
 
 
 def entry_answer(found: dict[str, Any]) -> ToolAnswer:

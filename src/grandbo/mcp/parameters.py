@@ -60,6 +60,14 @@ def read_arguments(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
     return {name: _read(parameter, given.get(name)) for name, parameter in known.items()}
 
 
+def read_versions(text: str) -> dict[str, str] | None:
+    """`worker=5.2, broker=3` as a context; None where nothing is given. Raises `ToolError`."""
+    pairs = [item.partition("=") for item in text.split(",") if item.strip()]
+    if any(not equals for _, equals, _ in pairs):
+        raise ToolError("versions: write system=version with commas, such as worker=5.2, broker=3.1.")
+    return {system.strip(): version.strip() for system, _, version in pairs} or None
+
+
 def _read(parameter: Parameter, value: Any) -> Any:
     if value is None or (isinstance(value, str) and value.strip() in ("", "null")):
         if parameter.default is None:

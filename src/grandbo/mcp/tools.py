@@ -9,13 +9,14 @@ from typing import Any
 from mcp_types import Tool, ToolAnnotations
 
 from grandbo.library import TenantMemory
-from grandbo.mcp.answers import ToolAnswer, answer_of_recall, answer_of_recurrences, entry_answer
+from grandbo.mcp.answers import ToolAnswer, answer_of_layers, answer_of_recall, answer_of_recurrences, entry_answer
 from grandbo.mcp.entries import entry_as_of, entry_id_of
-from grandbo.mcp.parameters import Parameter, input_schema
+from grandbo.mcp.parameters import Parameter, input_schema, read_versions
+from grandbo.mcp.writing import note_working_memory, propose_memory, report_memory_outcome
 from grandbo.memory.policy import Act, may
 from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET
 from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
-from grandbo.types import KINDS, Principal
+from grandbo.types import KINDS, ORGANISATION_KINDS, VERDICTS, Principal
 
 _TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 _ROWS = {"type": "array", "items": {"type": "object"}}
@@ -24,14 +25,14 @@ _DETAIL = {"concise": DEFAULT_BUDGET, "detailed": MAX_BUDGET}
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """One tool. It is listed for callers who may do `act`; one that `writes` is never there with `--read-only`."""
+    """One tool. It is listed for callers who may do all of `acts`; one that `writes` never with `--read-only`."""
 
     name: str
     title: str
     description: str
     parameters: tuple[Parameter, ...]
     gives: dict[str, Any]
-    act: Act
+    acts: tuple[Act, ...]
     run: Callable[[TenantMemory, dict[str, Any]], ToolAnswer]
     writes: bool = False
 
@@ -51,17 +52,20 @@ class ToolEntry:
 
 def tools_for(principal: Principal, *, read_only: bool) -> list[ToolEntry]:
     """The tools that this caller may use, in their order."""
-    return [tool for tool in TOOLS if may(principal, tool.act) and not (read_only and tool.writes)]
+    return [tool for tool in TOOLS if all(may(principal, act) for act in tool.acts) and not (read_only and tool.writes)]
 
 
 def _query_org_memory(memory: TenantMemory, given: dict[str, Any]) -> ToolAnswer:
-    answer = memory.query_topic(
-        given["topic"],
-        limit=given["limit"],
-        kinds=[given["kind"]] if given["kind"] else None,
-        service=given["service"] or None,
-    )
     budget = _DETAIL[given["detail"]]
+    asked: dict[str, Any] = {
+        "limit": given["limit"],
+        "service": given["service"] or None,
+        "context": read_versions(given["versions"]),
+    }
+    if given["layers"]:
+        layers = [name.strip() for name in given["layers"].split(",") if name.strip()]
+        return answer_of_layers(memory.recall_layers(given["topic"], layers=layers, budget=budget, **asked))
+    answer = memory.query_topic(given["topic"], kinds=[given["kind"]] if given["kind"] else None, **asked)
     return answer_of_recall(answer, memory.context_block(answer, given["topic"], budget=budget), budget)
 
 
@@ -91,6 +95,18 @@ TOOLS: tuple[ToolEntry, ...] = (
             ),
             Parameter("service", "Only this service, by its exact name; empty for all.", default=""),
             Parameter("kind", "Only this kind; empty for all.", default="", values=KINDS),
+            Parameter(
+                "versions",
+                "Systems that you run, as system=version with commas, such as worker=5.2; what does not apply is left "
+                "out. Empty: nothing is left out.",
+                default="",
+            ),
+            Parameter(
+                "layers",
+                "Ask by standing instead, each under its own heading: some of findings, guidance, reference, "
+                "ruled_out, with commas. Empty: all together, best first.",
+                default="",
+            ),
             Parameter("limit", "Most matches.", default=DEFAULT_LIMIT, bounds=(1, MAX_LIMIT)),
             Parameter(
                 "detail",
@@ -109,8 +125,9 @@ TOOLS: tuple[ToolEntry, ...] = (
             "left_out": _NUMBER,
             "has_more": _FLAG,
             "omitted": {"type": "array", "items": _TEXT},
+            "layers": {"type": "object"},
         },
-        act="recall",
+        acts=("recall",),
         run=_query_org_memory,
     ),
     ToolEntry(
@@ -129,7 +146,7 @@ TOOLS: tuple[ToolEntry, ...] = (
             ),
         ),
         gives={"entry": {"type": "object"}, "omitted": {"type": "array", "items": _TEXT}},
-        act="recall",
+        acts=("recall",),
         run=_get_memory_entry,
     ),
     ToolEntry(
@@ -144,7 +161,68 @@ TOOLS: tuple[ToolEntry, ...] = (
             Parameter("service", "The exact name of a service; empty to ask by entry.", default=""),
         ),
         gives={"entries": _ROWS, "months": _ROWS, "has_more": _FLAG},
-        act="recall",
+        acts=("recall",),
         run=_list_memory_recurrences,
+    ),
+    ToolEntry(
+        name="propose_memory",
+        title="Propose what was learned",
+        description=(
+            "Propose something for the memory: what an incident taught, or a hypothesis that was ruled out. A person "
+            "reviews it; until then nobody recalls it. Give links that show it, or the conversation it was noticed in."
+        ),
+        parameters=(
+            Parameter("title", "One line that says what happened or what holds; at most 200 characters."),
+            Parameter("summary", "What was seen, why it was so, what helped; at most 4,000 characters.", default=""),
+            Parameter("body", "Details, steps, data; at most 64 KiB.", default=""),
+            Parameter("kind", "What it is.", default="finding", values=ORGANISATION_KINDS),
+            Parameter("service", "The exact name of the service it is about.", default=""),
+            Parameter(
+                "evidence_urls", "Links that show it, one a line; a link to the memory is no evidence.", default=""
+            ),
+            Parameter("incident_ref", "The incident, as SOURCE:ID, such as pager:INC-7.", default=""),
+            Parameter(
+                "conversation", "The id of the conversation it was noticed in, where no link shows it.", default=""
+            ),
+            Parameter("idempotency_key", "The same key with the same content is the same proposal.", default=""),
+        ),
+        gives={"candidate_id": _TEXT, "status": _TEXT},
+        acts=("propose",),
+        run=propose_memory,
+        writes=True,
+    ),
+    ToolEntry(
+        name="report_memory_outcome",
+        title="Say what became of an answer",
+        description=(
+            "Say whether an entry that query_org_memory gave you helped, was irrelevant, wrong or stale. It guides "
+            "those who keep the memory; it changes no ranking."
+        ),
+        parameters=(
+            Parameter("receipt_id", "The receipt of the answer; it stands at its end."),
+            Parameter("entry_id", "The id of the entry: a UUID, also as it stands in a citation."),
+            Parameter("outcome", "What became of it.", values=VERDICTS),
+            Parameter("note", "Why; at most 1,000 characters.", default=""),
+        ),
+        gives={"entry_id": _TEXT, "outcome": _TEXT},
+        acts=("recall",),
+        run=report_memory_outcome,
+        writes=True,
+    ),
+    ToolEntry(
+        name="note_working_memory",
+        title="Note something for this investigation",
+        description=(
+            "Write a working note, and read the last notes of the investigation back; with an empty text only read. "
+            "Notes are seen in their investigation alone, are checked by nobody, and go a week after the last one."
+        ),
+        parameters=(
+            Parameter("investigation_id", "Any id, the same for the whole investigation, such as INC-7."),
+            Parameter("text", "What to note; empty to only read.", default=""),
+        ),
+        gives={"shown": _NUMBER, "dropped": _NUMBER, "clipped": _NUMBER},
+        acts=("propose", "recall"),
+        run=note_working_memory,
+        writes=True,
     ),
 )

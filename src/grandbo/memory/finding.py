@@ -17,9 +17,9 @@ from pydantic import (
 )
 
 from grandbo.applicability import Applies, parse_applicability
-from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput, LimitExceeded
+from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput, KindNotRecorded, LimitExceeded
 from grandbo.text import check_text
-from grandbo.types import TIME_WANTED, Kind, Moment, parse_moment, require_zone
+from grandbo.types import ORGANISATION_KINDS, TIME_WANTED, Kind, Moment, parse_moment, require_zone
 
 TITLE_LIMIT = 200
 SUMMARY_LIMIT = 4_000
@@ -197,6 +197,13 @@ class Finding(Submitted):
     def _evidence(cls, value: object) -> object:
         if isinstance(value, list | tuple) and len(value) > EVIDENCE_LIMIT:
             raise Refusal(_over("evidence", len(value), EVIDENCE_LIMIT, "pieces of evidence"))
+        return value
+
+    @field_validator("kind")
+    @classmethod
+    def _is_the_organisations(cls, value: Kind) -> Kind:
+        if value not in ORGANISATION_KINDS:
+            raise Refusal(KindNotRecorded(field="kind"))
         return value
 
     @model_validator(mode="after")

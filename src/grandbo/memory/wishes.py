@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from grandbo.applicability import parse_applicability
-from grandbo.errors import InvalidInput, NotFound
+from grandbo.errors import InvalidInput, KindNotRecorded, NotFound
 from grandbo.events import models
 from grandbo.events.models import Policy
 from grandbo.memory import lifecycle
@@ -26,7 +26,7 @@ from grandbo.memory.lifecycle import Classification, EntryState
 from grandbo.memory.policy import check_visibility, visible_tiers
 from grandbo.storage.database import Row, Step
 from grandbo.text import check_text
-from grandbo.types import KINDS, LINK_TYPES, LinkType, Principal, parse_moment
+from grandbo.types import KINDS, LINK_TYPES, ORGANISATION_KINDS, LinkType, Principal, parse_moment
 
 CORRECTABLE = ("title", "summary", "body", "service", "tags", "confidence_bp", "evidence", "occurred_at", "ended_at")
 CLASSIFIED = ("kind", "visibility", "namespace", "owner", "applicability")
@@ -165,6 +165,8 @@ def _classification(principal: Principal, policy: Policy, given: Mapping[str, An
     kind = next((known for known in KINDS if known == given.get("kind")), None)
     if kind is None and "kind" in given:
         raise InvalidInput(f"kind: it must be one of {', '.join(KINDS)}.", field="kind")
+    if kind is not None and kind not in ORGANISATION_KINDS:
+        raise KindNotRecorded(field="kind")
     for name in ("namespace", "owner"):
         if name in given:
             if not isinstance(given[name], str):

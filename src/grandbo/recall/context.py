@@ -52,10 +52,11 @@ def context_block(
 
 
 def _texts(database: Database, tenant_id: UUID, tiers: Sequence[str], answer: Answer) -> Texts:
-    if not answer.matches:
+    given = answer.matches or answer.floor
+    if not given:
         return {}
-    statuses = tuple(dict.fromkeys(match.status for match in answer.matches))
-    params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(answer.matches)}
+    statuses = tuple(dict.fromkeys(match.status for match in given))
+    params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(given)}
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
         transaction.read_as(tiers, statuses, answer.instant)
         rows: list[Row] = transaction.execute(_TEXTS, params)

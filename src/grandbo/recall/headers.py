@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from grandbo.recall.answer import Match, Searched
+from grandbo.recall.answer import Excluded, Match, Searched
 
 _EVIDENCE = "incident evidence, not guidance"
 _GUIDANCE = "maintained guidance"
@@ -69,6 +69,15 @@ def why_empty(searched: Searched) -> str:
             f"of {searched.cutoff}{nearest}."
         )
     return f"Nothing matched: none of the {searched.eligible} entries in scope is about this."
+
+
+def inapplicable(excluded: Excluded, quoted: Callable[[str], str]) -> str:
+    """Say how much was left out because it does not apply to what the asker runs."""
+    is_one = excluded.applicability == 1
+    count = "1 entry does" if is_one else f"{excluded.applicability} entries do"
+    unreadable = ", ".join(quoted(system) for system in excluded.unreadable)
+    why = f"; of {unreadable} no version could be read" if unreadable else ""
+    return f"{count} not apply to the versions that you run and {'is' if is_one else 'are'} left out{why}."
 
 
 def _day(moment: datetime) -> str:

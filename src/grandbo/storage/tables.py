@@ -333,4 +333,25 @@ receipt_entries = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
 )
 
-OPERATIONAL: tuple[sa.Table, ...] = (principals, api_keys, embedding_attempts, receipt_keys, receipts, receipt_entries)
+notes = sa.Table(
+    "org_memory_notes",
+    metadata,
+    _tenant(),
+    sa.Column("investigation_id", sa.Text, primary_key=True),
+    sa.Column("note_id", sa.Uuid, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("tiers", _Texts, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("noted_at", _Time, nullable=False),
+)
+
+OPERATIONAL: tuple[sa.Table, ...] = (
+    principals,
+    api_keys,
+    embedding_attempts,
+    receipt_keys,
+    receipts,
+    receipt_entries,
+    notes,
+)

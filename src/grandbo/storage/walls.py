@@ -102,6 +102,10 @@ FEEDBACK_POLICIES: dict[str, tuple[Policy, ...]] = {
     ),
 }
 
+NOTE_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_notes": (Policy("note_keep", "ALL", "grandbo_writer"),),
+}
+
 OPERATIONAL_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_principals": (Policy("principal_keep", "ALL", "grandbo_writer"),),
     "org_memory_api_keys": (Policy("api_key_keep", "ALL", "grandbo_writer"),),
