@@ -25,6 +25,7 @@ from grandbo.cli import (
     review,
     running,
     tenants,
+    tools,
     writing,
 )
 from grandbo.cli.call import INTERRUPTED
@@ -59,6 +60,7 @@ def _root(
 for _part in (
     running,
     agents,
+    tools,
     tenants,
     policy,
     keys,

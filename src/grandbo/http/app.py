@@ -31,6 +31,7 @@ from grandbo.http.recall_schemas import RECALL_DOCUMENTS
 from grandbo.http.receipt_routes import receipt_routes
 from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
 from grandbo.http.schemas import DOCUMENTS
+from grandbo.http.tool_routes import tool_routes
 from grandbo.library import Grandbo
 from grandbo.mcp.over_http import PATH, Endpoint
 
@@ -75,6 +76,7 @@ def build_app(
     app.include_router(audit_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
+    app.include_router(tool_routes(grandbo))
     app.include_router(investigation_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
