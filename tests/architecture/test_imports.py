@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory", "recall", "workers"),
     ("verbs", "governing", "remembering", "investigating", "proposing", "proving"),
     ("library",),
+    ("client",),
     ("hooks", "mcp", "web", "http", "cli"),
 )
 _RANK = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
