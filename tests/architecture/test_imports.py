@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("verbs", "governing", "remembering", "investigating", "proposing", "proving"),
     ("library",),
     ("client",),
+    ("adapters",),
     ("hooks", "mcp", "web", "http", "cli"),
 )
 _RANK = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}

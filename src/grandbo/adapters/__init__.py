@@ -1,0 +1,1 @@
+"""Grandbo behind the interfaces of agent frameworks. Each needs its extra: `grandbo[langgraph]`."""
