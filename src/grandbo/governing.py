@@ -172,7 +172,7 @@ class Governing(Verbs):
     def _contain(
         self, act: Callable[..., Contained], seed: Seed | UUID | str, reason: str, command_id: UUID | None
     ) -> Contained:
-        who = (self._database, self.tenant.tenant_id, self.principal, self.tenant.policy)
+        who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
         contained = act(*who, as_seed(seed), reason, command_id=command_id, clock=self._clock())
         self._changed()
         return contained

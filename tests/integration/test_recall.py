@@ -264,3 +264,45 @@ class TestReceipts:
         assert answer.position == document["position"]
         assert [str(match.entry_id) for match in answer.matches] == [m["entry_id"] for m in document["matches"]]
         assert "leases" not in json.dumps(document)
+
+
+class TestByName:
+    def test_each_state_is_found_by_its_name_alone(self, memory: TenantMemory) -> None:
+        """Default recall has the published, the disputed among them; each of the others is asked for by name."""
+        states = ("published", "disputed", "archived", "superseded", "quarantined", "expired")
+        ids = {state: memory.record_finding(make_finding()).acknowledgement.entry_id for state in states}
+        memory.dispute(ids["disputed"], other=ids["published"], reason="r")
+        memory.archive(ids["archived"], reason="r")
+        memory.supersede(ids["superseded"], ids["published"], reason="r")
+        memory.quarantine(ids["quarantined"], reason="r")
+        memory.expire(ids["expired"], "2026-02-01", reason="r")
+        memory.embed()
+        topic = "checkout queue stalled after the lease renewal failed"
+
+        def found(*names: str, mode: str = "hybrid") -> set[str]:
+            answer = memory.query_topic(topic, limit=20, mode=mode, statuses=list(names) or None)
+            known = {entry: state for state, entry in ids.items()}
+            assert len(answer.matches) == answer.searched.eligible
+            return {known[match.entry_id] for match in answer.matches}
+
+        for mode in ("hybrid", "words", "meaning"):
+            assert {"published", "disputed"} == found(mode=mode)
+            for state in states[1:]:
+                assert {state} == found(state, mode=mode)
+        assert {"published", "disputed", "expired", "archived"} == found("published", "expired", "archived")
+
+    def test_labels_tell_them_apart(self, memory: TenantMemory) -> None:
+        """Disputed with the other side's id; out of date as such, in the answer and in the block."""
+        one, other = (memory.record_finding(make_finding()).acknowledgement.entry_id for _ in range(2))
+        memory.dispute(one, other=other, reason="r")
+        memory.expire(other, "2026-02-01", reason="r")
+        topic = "checkout queue stalled after the lease renewal failed"
+
+        disputed, expired = memory.query_topic(topic), memory.query_topic(topic, statuses=["expired"])
+
+        assert [(one, True, other, False)] == [
+            (match.entry_id, match.disputed, match.disputed_with, match.expired) for match in disputed.matches
+        ]
+        assert [(other, True)] == [(match.entry_id, match.expired) for match in expired.matches]
+        assert "EXPIRED" in memory.context_block(expired, topic).text
+        assert memory.replay_receipt(expired.receipt_id, topic).equal

@@ -12,6 +12,7 @@ from uuid import UUID
 from grandbo.errors import Conflict, InvalidInput, NotFound
 from grandbo.library import TenantMemory
 from grandbo.recall.answer import Answer
+from grandbo.types import LINK_TYPES
 from tests.support.factories import make_finding
 
 # fmt: off
@@ -23,9 +24,33 @@ _WORDS = (
 # fmt: on
 _TIERS = ("team", "operations", "tech", "admin")
 _EVIDENCE = [{"type": "log", "uri": "https://logs.example.com/again", "label": "again"}]
-_KINDS = ("finding", "runbook", "decision", "ruled_out")
+_KINDS = ("finding", "runbook", "reference", "decision", "ruled_out")
 _SERVICES = ("checkout", "search", "billing")
-_STATUSES = (None, None, None, ["archived"], ["published", "superseded", "quarantined"])
+_STATUSES = (
+    None,
+    None,
+    None,
+    ["archived"],
+    ["published", "superseded", "quarantined"],
+    ["disputed"],
+    ["expired", "archived"],
+)
+_RANGES = ("worker <4", "worker >=4,<7", "worker >=6", "broker ==2.*")
+_CONTEXTS = (None, None, {"worker": "5"}, {"worker": "6.1", "broker": "3"}, {"worker": "latest"})
+_NAMESPACES = ("", "payments", "search")
+_POLICIES: tuple[dict[str, Any], ...] = (
+    {"rrf_k": 20},
+    {"rrf_k": 60},
+    {"candidates": 4},
+    {"candidates": 25},
+    {"floor": 2},
+    {"floor": 0},
+    {"lexical_floor_bp": 2_000},
+    {"lexical_floor_bp": 200},
+    {"default_visibility": "operations"},
+    {"roles": {"investigator": ["team"]}},
+    {"roles": {"investigator": ["team", "operations", "tech"]}},
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +78,8 @@ class History:
         self._random = random.Random(seed)
         self._ids: list[UUID] = []
         self.asked: list[Asked] = []
+        grandbo = memory._grandbo
+        self._proposer = grandbo.tenant(memory.tenant.name, principal="agent:scout", roles=("investigator",))
 
     def grow(self, steps: int, recalls: int) -> None:
         """Take steps, and spread the recalls over them."""
@@ -89,6 +116,9 @@ class History:
             visibility=self._random.choice(_TIERS),
             valid_from=self._random.choice((..., ..., "2020-01-01", "2099-01-01")),
             expires_at="2100-01-01",
+            tags=self._random.choice(([], ["core"], ["queue"])),
+            namespace=self._random.choice(_NAMESPACES),
+            applicability=self._random.sample(_RANGES, self._random.choice((0, 0, 1, 2))),
         )
         self._ids.append(self._memory.record_finding(finding).acknowledgement.entry_id)
         if self._random.random() < 0.2:
@@ -111,10 +141,35 @@ class History:
             lambda one: memory.expire(one, pick(("2026-02-01", "2100-01-01")), reason="r"),
             lambda one: memory.reclassify(one, reason="r", visibility=pick(_TIERS)),
             lambda one: memory.reclassify(one, reason="r", kind=pick(_KINDS)),
+            lambda one: memory.reclassify(one, reason="r", applicability=self._random.sample(_RANGES, pick((0, 1, 2)))),
+            lambda one: memory.reclassify(one, reason="r", namespace=pick(_NAMESPACES), owner=pick(("", "ops"))),
+            lambda one: memory.link(one, pick(LINK_TYPES), pick(self._ids), reason="r"),
+            lambda one: memory.unlink(one, pick(LINK_TYPES), pick(self._ids), reason="r"),
+            lambda _one: memory.change_policy(pick(_POLICIES), reason="r"),
+            lambda one: self._propose_and_decide(one),
+            lambda one: memory.quarantine_impact(one, reason="r"),
+            lambda one: memory.release_impact(one, reason="r"),
             lambda one: memory.quarantine(one, reason="r"),
             lambda one: memory.release(one, reason="r"),
             lambda one: memory.corroborate(one, incident=self._incident(), evidence=_EVIDENCE),
         ]
+
+    def _propose_and_decide(self, one: UUID) -> None:
+        """Somebody else proposes; it is approved, merged, rejected, or approved and undone."""
+        made = self._proposer.propose(
+            make_finding(title=self._sentence(5), body=self._sentence(6), expires_at="2100-01-01")
+        )
+        decide = self._random.choice(("approve", "merge", "reject", "reopen"))
+        if decide == "merge":
+            self._memory.merge_candidate(made.candidate_id, into=one, reason="r")
+        elif decide == "reject":
+            self._memory.reject_candidate(made.candidate_id, reason="r")
+        else:
+            self._ids += (
+                [entry] if (entry := self._memory.approve_candidate(made.candidate_id, reason="r").entry_id) else []
+            )
+        if decide == "reopen":
+            self._memory.reopen_candidate(made.candidate_id, reason="r")
 
     def _ask(self) -> None:
         pick = self._random.choice
@@ -126,5 +181,7 @@ class History:
             "service": pick((None, None, "checkout")),
             "mode": pick((None, None, "words", "meaning")),
             "statuses": pick(_STATUSES),
+            "context": pick(_CONTEXTS),
+            "namespace": pick((None, None, None, "payments")),
         }
         self.asked.append(Asked(role, question, self._callers[role].query_topic(**question)))

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 from typer.main import get_command
 
-import grandbo.client  # noqa: F401
+import grandbo.client
 import grandbo.http.errors  # noqa: F401  # so that the errors of that door are known too
 from grandbo.cli.main import app
 from grandbo.errors import GrandboError

@@ -44,7 +44,9 @@ def recall(
     mode: Annotated[_Mode | None, typer.Option("--mode", help="By words, by meaning, or both.")] = None,
     statuses: Annotated[
         list[str] | None,
-        typer.Option("--status", metavar="S", help="archived, superseded, quarantined or published; repeatable."),
+        typer.Option(
+            "--status", metavar="S", help="published, archived, superseded, quarantined, disputed, expired; repeatable."
+        ),
     ] = None,
     incident: Annotated[
         str | None, typer.Option("--incident", metavar="SOURCE:ID", help="What it is asked for; kept in the receipt.")
@@ -178,6 +180,7 @@ def _match_lines(number: int, match: Match, explain: bool) -> list[str]:
         facts.append(match.occurred_at.date().isoformat())
     facts.append(f"by {match.author_type}")
     facts += ["DISPUTED"] if match.disputed else []
+    facts += ["EXPIRED"] if match.expired else []
     facts += [match.status.upper()] if match.status != "published" else []
     lines = [
         f"{number}. {plain(match.title)}",

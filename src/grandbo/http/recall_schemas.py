@@ -13,7 +13,9 @@ from grandbo.recall.answer import EmptyReason, Mode
 from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, MIN_BUDGET
 from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
 from grandbo.recall.topic import TOPIC_LIMIT
-from grandbo.types import Kind, PrincipalType, Status
+from grandbo.types import Kind, PrincipalType
+
+AskableStatus = Literal["published", "archived", "superseded", "quarantined", "disputed", "expired"]
 
 
 class AskedDocument(Document):
@@ -37,7 +39,10 @@ class AskedDocument(Document):
         | None
     ) = Field(default=None, description="Systems that you run, with their versions: what does not apply is left out.")
     mode: Mode | None = "hybrid"
-    statuses: list[Status] | Status | None = Field(default=["published"], description="Statuses to look at, by name.")
+    statuses: list[AskableStatus] | AskableStatus | None = Field(
+        default=["published"],
+        description="Statuses to look at, by name; `disputed` and `expired` are of the published.",
+    )
     incident: IncidentDocument | None = Field(
         default=None, description="What it is asked for; narrows nothing, and stands in the receipt."
     )
@@ -94,6 +99,7 @@ class MatchDocument(Document):
     summary: str
     service: str
     status: str
+    expired: bool
     disputed: bool
     disputed_with: str | None = Field(json_schema_extra={"format": "uuid"})
     confidence_bp: int

@@ -66,6 +66,7 @@ class Match:
     namespace: str = ""
     owner: str | None = None
     applies_to: tuple[str, ...] = ()
+    expired: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, in the documented shape."""
@@ -78,6 +79,7 @@ class Match:
             "summary": self.summary,
             "service": self.service,
             "status": self.status,
+            "expired": self.expired,
             "disputed": self.disputed,
             "disputed_with": str(self.disputed_with) if self.disputed_with else None,
             "confidence_bp": self.confidence_bp,

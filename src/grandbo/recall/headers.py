@@ -39,6 +39,8 @@ def header(number: int, match: Match, quoted: Callable[[str], str], *, excerpt_o
     ]
     if match.disputed:
         parts.append(f"DISPUTED with {match.disputed_with}" if match.disputed_with else "DISPUTED")
+    if match.expired:
+        parts.append("EXPIRED")
     if match.status != "published":
         parts.append(match.status.upper())
     if match.service:

@@ -80,7 +80,9 @@ def query_topic(
         tiers = visible_tiers(policy, principal)
         if as_of is None:
             scope = scope_of(question, tenant_id, tiers, now)
-            setting = Setting(View.LIVE, head.position, scope, policy, head.position, tiers)
+            # The reader sees nothing that is out of date: who asks for that by name is answered from the revisions.
+            view = View.AS_OF if scope.shape.by_expired else View.LIVE
+            setting = Setting(view, head.position, scope, policy, head.position, tiers)
         else:
             setting = _setting_then(transaction, question, tenant_id, principal, as_of, head, tiers, now)
         answer = answer_in(transaction, question, in_force(vector, setting.policy), setting)
@@ -148,12 +150,12 @@ def answer_in(transaction: Transaction, question: Question, vector: TopicVector,
     rows: list[Row] = []
     if signals:
         if setting.view is View.LIVE:
-            transaction.read_as(scope.tiers, scope.statuses, scope.instant)
+            transaction.read_as(scope.tiers, scope.read_statuses, scope.instant)
         else:
             transaction.limit(AS_OF_TIMEOUT_MS)
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
         rows = transaction.execute(recall_query(scope.shape, setting.view, **shown), _params(question, setting, vector))
-    matches = _fused(rows, policy, question.limit)
+    matches = _fused(rows, policy, question.limit, scope.instant)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
     searched = _searched(rows, signals, vector, matches, scope)
     return Answer(matches, searched, setting.position, scope.instant, new_id(), floor)
@@ -170,7 +172,7 @@ def _floor(transaction: Transaction, setting: Setting) -> tuple[Match, ...]:
     }
     rows = transaction.execute(floor_query(setting.scope.shape, setting.view), params)
     ordered = sorted(rows, key=lambda row: (row["verified_at"] is None, _age(row), row["entry_id"]))
-    return tuple(_match(row, 0.0) for row in ordered)
+    return tuple(_match(row, 0.0, setting.scope.instant) for row in ordered)
 
 
 def _age(row: Row) -> float:
@@ -199,15 +201,15 @@ def _params(question: Question, setting: Setting, vector: TopicVector) -> dict[s
     }
 
 
-def _fused(rows: list[Row], policy: Policy, limit: int) -> tuple[Match, ...]:
+def _fused(rows: list[Row], policy: Policy, limit: int, instant: datetime) -> tuple[Match, ...]:
     found = {row["entry_id"]: row for row in rows if row["entry_id"] is not None}
     lexical = sorted((row["lexical_rank"], key) for key, row in found.items() if row["lexical_rank"] is not None)
     semantic = sorted((row["semantic_rank"], key) for key, row in found.items() if row["semantic_rank"] is not None)
     rankings = [[key for _, key in lexical], [key for _, key in semantic]]
-    return tuple(_match(found[key], score) for key, score in fuse(rankings, k=policy.rrf_k, limit=limit))
+    return tuple(_match(found[key], score, instant) for key, score in fuse(rankings, k=policy.rrf_k, limit=limit))
 
 
-def _match(row: Row, score: float) -> Match:
+def _match(row: Row, score: float, instant: datetime) -> Match:
     lexical, semantic = row["lexical_rank"], row["semantic_rank"]
     return Match(
         entry_id=row["entry_id"],
@@ -231,6 +233,7 @@ def _match(row: Row, score: float) -> Match:
         namespace=row["namespace"],
         owner=row["owner"],
         applies_to=tuple(row["applicability"]),
+        expired=row["expires_at"] <= instant,
         score=score,
         lexical=None if lexical is None else Lexical(lexical, _rarest_first(row)),
         semantic=None if semantic is None else Semantic(semantic, row["distance"]),

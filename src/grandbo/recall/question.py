@@ -16,6 +16,9 @@ from grandbo.types import KINDS, STATUSES
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 DEFAULT_STATUSES = ("published",)
+# Besides the statuses proper: the published ones that someone disputes, and those that are out of date.
+DISPUTED, EXPIRED = "disputed", "expired"
+ASKABLE_STATUSES = (*STATUSES, DISPUTED, EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def check_question(
         kinds=names_of(kinds, "kind", KINDS),
         service=check_name(service, "service"),
         mode=chosen,
-        statuses=names_of(statuses, "status", STATUSES) or DEFAULT_STATUSES,
+        statuses=names_of(statuses, "status", ASKABLE_STATUSES) or DEFAULT_STATUSES,
         namespace=check_name(namespace, "namespace"),
         context=tuple(sorted(parse_context(context).items())),
         incident=None if incident is None else parse_incident(incident),

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.applicability import key_of
+from grandbo.recall.question import DISPUTED, EXPIRED
 from grandbo.storage.tenancy import of_tenant
 
 _Texts = pg.ARRAY(sa.Text)
@@ -44,7 +45,20 @@ class Scope:
             by_service=self.service is not None,
             by_namespace=self.namespace is not None,
             by_context=bool(self.context),
+            by_disputed=DISPUTED in self.statuses,
+            by_expired=EXPIRED in self.statuses,
         )
+
+    @property
+    def stored_statuses(self) -> tuple[str, ...]:
+        """The statuses that rows have; the two names that are no statuses look among the published."""
+        return tuple(status for status in self.statuses if status not in (DISPUTED, EXPIRED))
+
+    @property
+    def read_statuses(self) -> tuple[str, ...]:
+        """What the reader must see for it."""
+        also = ("published",) if DISPUTED in self.statuses else ()
+        return tuple(dict.fromkeys((*self.stored_statuses, *also)))
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -56,7 +70,7 @@ class Scope:
         return {
             "tenant_id": self.tenant_id,
             "tiers": list(self.tiers),
-            "statuses": list(self.statuses),
+            "statuses": list(self.stored_statuses),
             "instant": self.instant,
             "kinds": list(self.kinds),
             "service": self.service,
@@ -74,11 +88,13 @@ class Shape:
     by_service: bool = False
     by_namespace: bool = False
     by_context: bool = False
+    by_disputed: bool = False
+    by_expired: bool = False
 
     @property
     def is_carried(self) -> bool:
         """Whether a vector's row says all of the scope by itself."""
-        return not (self.by_namespace or self.by_context)
+        return not (self.by_namespace or self.by_context or self.by_disputed or self.by_expired)
 
 
 def visible(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -88,18 +104,28 @@ def visible(table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 def in_scope(table: sa.FromClause, shape: Shape) -> sa.ColumnElement[bool]:
     """The scope but for applicability and namespace, on any table that carries its columns."""
-    instant = sa.bindparam("instant", type_=_Time)
-    conditions = [
-        visible(table),
-        table.c.status == sa.any_(sa.bindparam("statuses", type_=_Texts)),
-        table.c.valid_from <= instant,
-        table.c.expires_at > instant,
-    ]
+    conditions = [visible(table), _stands(table, shape)]
     if shape.by_kind:
         conditions.append(table.c.kind == sa.any_(sa.bindparam("kinds", type_=_Texts)))
     if shape.by_service:
         conditions.append(table.c.service == sa.bindparam("service", type_=sa.Text))
     return sa.and_(*conditions)
+
+
+def _stands(table: sa.FromClause, shape: Shape) -> sa.ColumnElement[bool]:
+    """Status and validity: in date and of a status that counts; or disputed, or out of date, where that is wanted."""
+    instant = sa.bindparam("instant", type_=_Time)
+    has_begun, is_in_date = table.c.valid_from <= instant, table.c.expires_at > instant
+    counts = table.c.status == sa.any_(sa.bindparam("statuses", type_=_Texts))
+    if not (shape.by_disputed or shape.by_expired):
+        return sa.and_(counts, has_begun, is_in_date)
+    is_published = table.c.status == sa.literal_column("'published'")
+    ways = [sa.and_(counts, is_in_date)]
+    if shape.by_disputed:
+        ways.append(sa.and_(is_published, is_in_date, table.c.disputed))
+    if shape.by_expired:
+        ways.append(sa.and_(is_published, table.c.expires_at <= instant))
+    return sa.and_(has_begun, sa.or_(*ways))
 
 
 def of_namespace(table: sa.FromClause) -> sa.ColumnElement[bool]:

@@ -58,11 +58,14 @@ def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:
 
 
 def vectors_in_scope(view: View, shape: Shape, eligible: sa.CTE) -> sa.ColumnElement[bool]:
-    """Which vectors may be measured: a live one carries its entry's scope, an old one takes it from the revision."""
+    """
+    Which vectors may be measured.
+
+    A live one carries its entry's scope, unless more was asked than it carries; all others take it from the entries.
+    """
     in_eligible = embeddings.c.entry_id.in_(sa.select(eligible.c.entry_id))
-    if view is View.LIVE:
-        live = sa.and_(in_scope(embeddings, shape), held(view, embeddings))
-        return live if shape.is_carried else sa.and_(live, in_eligible)
+    if view is View.LIVE and shape.is_carried:
+        return sa.and_(in_scope(embeddings, shape), held(view, embeddings))
     return sa.and_(of_tenant(embeddings), held(view, embeddings), in_eligible)
 
 
