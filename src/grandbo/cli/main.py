@@ -22,6 +22,7 @@ from grandbo.cli import (
     receipts,
     review,
     running,
+    screen,
     tenants,
     writing,
 )
@@ -65,6 +66,7 @@ for _part in (
     entries,
     impact,
     review,
+    screen,
     proof,
     doctor,
     configuration,
