@@ -34,7 +34,9 @@ ALTER TABLE {schema}.{table}
   ALTER COLUMN applies_until DROP DEFAULT
 """
 POLICY = (
-    '{"stamps": [], "floor": 0, "second_approval_kinds": [], "second_approval_tiers": [], "pending_candidates": 200}'
+    '{"stamps": [], "floor": 0, "second_approval_kinds": [], "second_approval_tiers": [], "pending_candidates": 200,'
+    ' "screening": {"secrets": "redact", "instructions": "quarantine", "smuggled": "quarantine", "hidden": "redact",'
+    ' "entropy": "quarantine", "personal": "flag", "hosts": "flag", "mixed_script": "flag", "size": "flag"}}'
 )
 
 

@@ -64,6 +64,18 @@ class OriginMissing(InvalidInput):
     code = "origin_missing"
 
 
+class ScreenRefused(InvalidInput):
+    """The text holds something that this tenant does not let in; the message names the field and the kind."""
+
+    code = "screen_refused"
+
+
+class SourceRefused(InvalidInput):
+    """Evidence must not lead to a script, a file or the machine itself, nor hold a password; link a page for people."""
+
+    code = "source_refused"
+
+
 class TopicTooShort(InvalidInput):
     """The topic says too little; write a sentence: the symptom, the suspected mechanism, the component."""
 

@@ -7,9 +7,11 @@ from uuid import UUID
 
 from grandbo.errors import NotFound, TopicIsSlug, TopicTooShort
 from grandbo.memory import reading, reviewing
+from grandbo.memory.candidacy import Decided
 from grandbo.memory.differences import state_differences
 from grandbo.memory.policy import may
-from grandbo.memory.proposing import Candidates, Decided
+from grandbo.memory.proposing import Candidates
+from grandbo.memory.rescan import Rescan, rescan
 from grandbo.recall.topic import TOPIC_LIMIT
 from grandbo.verbs import Verbs
 
@@ -78,6 +80,14 @@ class Proposing(Verbs):
         """
         found = reviewing.show_candidate(self._database, *self._who(), candidate_id)
         return found | {"nearest": self._nearest(found["content"])}
+
+    def rescan(self, *, progress: Callable[[int, int], None] | None = None) -> Rescan:
+        """
+        Look at everything stored, within one's tiers, with the present screen, and propose what has to go.
+
+        Nothing is changed. `progress` is told how many were looked at, of how many.
+        """
+        return rescan(self._database, *self._who(), progress=progress, clock=self._clock())
 
     def _nearest(self, content: dict[str, Any]) -> list[dict[str, Any]]:
         """The live entries that a recall of the candidate's own words gives, through the one read seam."""

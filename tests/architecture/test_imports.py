@@ -13,7 +13,7 @@ LONGEST_MODULE = 400
 
 # What stands higher may import what stands lower. Of one row, the later may import the earlier.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "types", "text", "fusion", "applicability", "settings", "logs", "sample", "embedding"),
+    ("errors", "types", "text", "fusion", "applicability", "screening", "settings", "logs", "sample", "embedding"),
     ("storage",),
     ("events",),
     ("projections",),

@@ -26,10 +26,9 @@ from grandbo.errors import (
     RevisionStale,
 )
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.memory.candidacy import CANDIDATE_ALLOWED, CANDIDATE_STATUSES
+from grandbo.memory.candidacy import CANDIDATE_ALLOWED, CANDIDATE_STATUSES, Decided
 from grandbo.memory.candidate_content import content_of, document_of, finding_of
 from grandbo.memory.finding import parse_finding
-from grandbo.memory.proposing import Decided
 from grandbo.types import new_id
 from tests.support.factories import make_finding
 from tests.support.http import make_token

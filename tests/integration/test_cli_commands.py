@@ -293,6 +293,7 @@ class TestRecall:
 
     def test_what_was_stored_cannot_steer_a_terminal(self, mine: Cli, memory: TenantMemory) -> None:
         """A direction override in a title is spelled out, and markup stays what it is."""
+        memory.change_policy({"screening": {"hidden": "flag"}}, reason="so that one is stored")
         memory.record_finding(make_finding(title="Checkout [bold]queue\u202e stalled lease renewal"))
 
         shown = mine("recall", TOPIC).out

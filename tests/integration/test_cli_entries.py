@@ -55,6 +55,7 @@ class TestShow:
     ) -> None:
         """Disputed is said, and by what; a control character in stored text is spelled out."""
         other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        memory.change_policy({"screening": {"hidden": "flag"}}, reason="r")
         memory.correct(uuid.UUID(entry), {"body": "One line.\nTurned \u202e around."}, reason="r")
         memory.dispute(uuid.UUID(entry), reason="r", other=other)
 

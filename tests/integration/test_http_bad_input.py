@@ -236,7 +236,7 @@ class TestFindingFields:
         assert (422, "evidence_missing") == (answer.status_code, answer.json()["code"])
 
     @pytest.mark.parametrize(
-        "text", ["“curly” ‘quotes’", "𝔘𝔫𝔦 🎛️", "עברית \u202e rtl", "e\u0301 combining", "\u200b\ufeff!"]
+        "text", ["“curly” ‘quotes’", "𝔘𝔫𝔦 🎛️", "עברית rtl", "e\u0301 combining", "می\u200cخواهم", "👩\u200d💻 ❤\ufe0f"]
     )
     def test_any_text_comes_back_as_it_was_sent(self, grandbo: Grandbo, memory: TenantMemory, text: str) -> None:
         """Byte for byte, whatever the script."""
@@ -246,6 +246,16 @@ class TestFindingFields:
         match = client.post("/v1/recall", json={"topic": TOPIC}).json()["matches"][0]
 
         assert (f"Broker said {text}", f"{text}\n{text}") == (match["title"], match["summary"])
+
+    @pytest.mark.parametrize(("text", "kept"), [("עברית \u202e rtl", "עברית  rtl"), ("\u200b\ufeff!", "!")])
+    def test_what_nobody_sees_is_taken_out(self, grandbo: Grandbo, memory: TenantMemory, text: str, kept: str) -> None:
+        """And everything else stays."""
+        client = client_of(grandbo, token=make_token(memory, "reviewer"))
+        client.post("/v1/findings", json=make_finding(title=f"Broker said {text}", summary=f"{text}\n{text}"))
+
+        match = client.post("/v1/recall", json={"topic": TOPIC}).json()["matches"][0]
+
+        assert (f"Broker said {kept}", f"{kept}\n{kept}") == (match["title"], match["summary"])
 
 
 def _weird() -> st.SearchStrategy[Any]:

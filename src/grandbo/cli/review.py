@@ -15,7 +15,7 @@ from grandbo.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from grandbo.library import TenantMemory
-    from grandbo.memory.proposing import Decided
+    from grandbo.memory.candidacy import Decided
 
 Act = Callable[["TenantMemory", UUID], "Decided"]
 

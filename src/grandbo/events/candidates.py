@@ -15,6 +15,7 @@ from grandbo.events.models import (
     Evidence,
     IncidentRef,
     Part,
+    Screened,
     Text,
     UtcTime,
     UuidText,
@@ -66,6 +67,7 @@ class CandidateProposed(EventBody):
     author_type: PrincipalType
     into: UuidText | None
     reason: Text
+    screened: Screened
 
 
 class CandidateChanged(EventBody):
@@ -85,6 +87,7 @@ class CandidateAmended(CandidateChanged):
     risk: Risk
     into: UuidText | None
     changed: tuple[Text, ...]
+    screened: Screened
 
 
 class CandidateApproved(CandidateChanged):

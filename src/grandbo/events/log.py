@@ -67,7 +67,11 @@ class RecordedEvent:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """Who commands, under which id, and what it was caused by."""
+    """
+    Who commands, under which id, and what it was caused by.
+
+    `bare_digest`: the command's digest as it was before digests of what was screened were keyed; a retry may meet it.
+    """
 
     tenant_id: UUID
     principal: Principal
@@ -75,6 +79,7 @@ class CommandContext:
     command_digest: str
     correlation_id: UUID | None = None
     causation_id: UUID | None = None
+    bare_digest: str | None = None
 
 
 LOCK_HEAD = sa.select(heads.c.position, heads.c.hash, heads.c.recorded_at).where(of_tenant(heads)).with_for_update()

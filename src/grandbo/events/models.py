@@ -67,8 +67,31 @@ class AppliesTo(Part):
     versions: Text
 
 
+Action = Literal["redact", "quarantine", "flag"]
+
+
+class ScreenFinding(Part):
+    """What the screen found in a field, how often, and what was done. Never the value."""
+
+    field: Text
+    kind: Text
+    action: Action
+    count: Count
+
+
+class Screened(Part):
+    """That the screen of this version looked at the text, and what it found."""
+
+    version: Count
+    findings: tuple[ScreenFinding, ...]
+
+
 class EntryRecorded(EventBody):
-    """An entry came to be, with its whole first state. Version 1 had no namespace, owner and applicability."""
+    """
+    An entry came to be, with its whole first state; `quarantined` where the screen would have it looked at first.
+
+    Version 1 had no namespace, owner and applicability, and knew no screen.
+    """
 
     EVENT_TYPE: ClassVar[str] = "entry_recorded"
     SCHEMA_VERSION: ClassVar[int] = 2
@@ -97,6 +120,8 @@ class EntryRecorded(EventBody):
     valid_from: UtcTime
     expires_at: UtcTime
     review_at: UtcTime
+    status: Literal["published", "quarantined"]
+    screened: Screened | None
 
 
 class EntryCorroborated(EventBody):
@@ -135,11 +160,13 @@ class TextChanged(EntryChanged):
 
 
 class EntryCorrected(TextChanged):
-    """Someone put it right. `changed` names the fields that are not as they were."""
+    """Someone put it right. `changed` names the fields that are not as they were. Version 1 knew no screen."""
 
     EVENT_TYPE: ClassVar[str] = "entry_corrected"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     changed: tuple[Text, ...]
+    screened: Screened | None
 
 
 class EntryRevisionRestored(TextChanged):
@@ -309,7 +336,7 @@ class Policy(Part):
 
     `stamps` empty: recall uses whatever space its process embeds in. `floor`: how many core references an answer
     without a match gives. Candidates of the second-approval kinds and tiers need two people; `pending_candidates` of
-    one principal may wait at once.
+    one principal may wait at once. `screening`: what becomes of a text, for each signal of the screen.
     """
 
     tiers: tuple[Text, ...]
@@ -325,6 +352,7 @@ class Policy(Part):
     second_approval_kinds: tuple[Text, ...]
     second_approval_tiers: tuple[Text, ...]
     pending_candidates: Count
+    screening: dict[Text, Literal["refuse", "redact", "quarantine", "flag"]]
 
     @field_serializer("roles")
     def _sorted_roles(self, roles: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:

@@ -53,6 +53,16 @@ def _unclassified(document: Document) -> Document:
     return {**document, "namespace": "", "owner": None, "applicability": []}
 
 
+def _unscreened(document: Document) -> Document:
+    """Before there was a screen, nothing was looked at."""
+    return {**document, "screened": None}
+
+
+def _recorded_of_before(document: Document) -> Document:
+    """An entry was published, whatever it said."""
+    return {**_unscreened(_unclassified(document)), "status": "published"}
+
+
 def _policy_of_before(document: Document) -> Document:
     """Before a policy could say more, recall took the space of its process and gave no floor, and one approved."""
     later = {
@@ -61,6 +71,17 @@ def _policy_of_before(document: Document) -> Document:
         "second_approval_kinds": [],
         "second_approval_tiers": [],
         "pending_candidates": 200,
+        "screening": {
+            "secrets": "redact",
+            "instructions": "quarantine",
+            "smuggled": "quarantine",
+            "hidden": "redact",
+            "entropy": "quarantine",
+            "personal": "flag",
+            "hosts": "flag",
+            "mixed_script": "flag",
+            "size": "flag",
+        },
     }
     return {**document, "policy": {**document["policy"], **later}}
 
@@ -68,7 +89,8 @@ def _policy_of_before(document: Document) -> Document:
 # One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("tenant_created", 1): _policy_of_before,
-    ("entry_recorded", 1): _unclassified,
+    ("entry_recorded", 1): _recorded_of_before,
+    ("entry_corrected", 1): _unscreened,
     ("entry_reclassified", 1): _unclassified,
 }
 

@@ -31,8 +31,8 @@ from grandbo.http.preconditions import ETAG, IF_MATCH, expected_number, tag_of
 from grandbo.http.problems import MEDIA_TYPE
 from grandbo.http.schemas import ProblemDocument, schema_of
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.candidacy import Decided
 from grandbo.memory.importing import parse_json
-from grandbo.memory.proposing import Decided
 from grandbo.memory.reviewing import DEFAULT_PAGE
 
 _MEANING = {

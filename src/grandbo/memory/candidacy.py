@@ -16,7 +16,7 @@ from grandbo.errors import CandidateDecided, CandidateStale, Forbidden, IllegalT
 from grandbo.events import candidates as events
 from grandbo.events.candidates import CandidateContent, Outcome
 from grandbo.events.log import Event
-from grandbo.events.models import EntryCorroborated, EntryRecorded, EventBody, Policy
+from grandbo.events.models import EntryCorroborated, EntryRecorded, EventBody, Policy, Screened
 from grandbo.memory import lifecycle
 from grandbo.memory.candidate_content import content_of, flags_of, risk_of
 from grandbo.memory.decide import AlreadyKnown
@@ -62,6 +62,36 @@ class CandidateState:
         return cls(**same, content=content, into=row["into_entry"], approved_by=tuple(row["approved_by"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The answer to a command on a candidate; `entry_id` and `entry_revision` where an entry came of it."""
+
+    candidate_id: UUID
+    version: int
+    position: int
+    hash: str
+    status: str
+    outcome: str | None
+    entry_id: UUID | None
+    entry_revision: int | None
+    appended: bool
+    replayed: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "candidate_id": str(self.candidate_id),
+            "version": self.version,
+            "position": self.position,
+            "hash": self.hash,
+            "status": self.status,
+            "outcome": self.outcome,
+            "entry_id": str(self.entry_id) if self.entry_id else None,
+            "entry_revision": self.entry_revision,
+            "appended": self.appended,
+        }
+
+
 def check_candidate(state: CandidateState, verb: str, expected_version: int | None) -> None:
     """
     Refuse a wish that was formed on another version, or that this state does not accept.
@@ -92,23 +122,36 @@ def check_decider(state: CandidateState, principal: Principal) -> None:
 
 
 def decide_propose(
-    finding: Finding, visibility: str, author_type: PrincipalType, into: UUID | None, reason: str
+    finding: Finding,
+    visibility: str,
+    author_type: PrincipalType,
+    into: UUID | None,
+    reason: str,
+    screened: Screened,
+    screen_flags: tuple[str, ...],
 ) -> events.CandidateProposed:
     """It waits for a person."""
     content = content_of(finding, visibility)
+    flags = flags_of(content, author_type, screen_flags)
     return events.CandidateProposed(
         version=1,
         content=content,
-        flags=flags_of(content, author_type),
-        risk=risk_of(content, author_type),
+        flags=flags,
+        risk=risk_of(flags),
         author_type=author_type,
         into=str(into) if into else None,
         reason=reason,
+        screened=screened,
     )
 
 
 def decide_amend(
-    state: CandidateState, content: CandidateContent, into: UUID | None, reason: str
+    state: CandidateState,
+    content: CandidateContent,
+    into: UUID | None,
+    reason: str,
+    screened: Screened,
+    screen_flags: tuple[str, ...],
 ) -> events.CandidateAmended | None:
     """It says something else; None where it says what it said."""
     changed = _changed(state.content, content)
@@ -116,14 +159,16 @@ def decide_amend(
         changed = (*changed, "into")
     if not changed:
         return None
+    flags = flags_of(content, state.author_type, screen_flags)
     return events.CandidateAmended(
         version=state.version + 1,
         reason=reason,
         content=content,
-        flags=flags_of(content, state.author_type),
-        risk=risk_of(content, state.author_type),
+        flags=flags,
+        risk=risk_of(flags),
         into=str(into) if into else None,
         changed=changed,
+        screened=screened,
     )
 
 

@@ -74,24 +74,41 @@ def document_of(content: CandidateContent) -> dict[str, Any]:
     return document
 
 
-def flags_of(content: CandidateContent, author_type: PrincipalType) -> tuple[str, ...]:
-    """What a reviewer should see at first sight."""
+def flags_of(
+    content: CandidateContent, author_type: PrincipalType, screen_flags: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """What a reviewer should see at first sight; `screen_flags`: what the screen had to say."""
     signs = {
         "inference": author_type == "agent",
         "guidance": content.kind in GUIDANCE,
         "no_incident": content.incident is None,
         "no_cause": content.kind == "finding" and not content.summary and not content.body,
         "hearsay": all(item.type in ("conversation", "person") for item in content.evidence),
+        "redacted": any("[REDACTED:" in text for text in (content.title, content.summary, content.body)),
     }
-    return tuple(name for name, holds in signs.items() if holds)
+    return (*(name for name, holds in signs.items() if holds), *screen_flags)
 
 
-_RISKS = {"inference": 20, "guidance": 30, "no_incident": 10, "no_cause": 10, "hearsay": 20}
+_RISKS = {
+    "inference": 20,
+    "guidance": 30,
+    "no_incident": 10,
+    "no_cause": 10,
+    "hearsay": 20,
+    "redacted": 10,
+    "screen_secrets": 30,
+    "screen_instructions": 40,
+    "screen_smuggled": 40,
+    "screen_hidden": 10,
+    "screen_entropy": 20,
+    "screen_personal": 10,
+    "screen_mixed_script": 10,
+}
 
 
-def risk_of(content: CandidateContent, author_type: PrincipalType) -> int:
+def risk_of(flags: tuple[str, ...]) -> int:
     """0 to 100: what a mistake would cost and how likely it is, by its flags. The queue shows the largest first."""
-    return min(100, sum(_RISKS[flag] for flag in flags_of(content, author_type)))
+    return min(100, sum(_RISKS.get(flag, 0) for flag in flags))
 
 
 def merged_changes(content: CandidateContent, entry: Mapping[str, Any]) -> dict[str, Any]:

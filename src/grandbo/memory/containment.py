@@ -15,14 +15,15 @@ from grandbo.events import models
 from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import Policy
 from grandbo.memory.commands import Appended, Command, run_command
-from grandbo.memory.govern import CURRENT, check_reason, visible_state
+from grandbo.memory.govern import CURRENT, REASON_LIMIT, check_reason, visible_state
 from grandbo.memory.impact import Impact, Member, Seed
 from grandbo.memory.lifecycle import ALLOWED, decide_quarantine, decide_release
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.screening import Screening
 from grandbo.storage.database import Database, Row, Step
 from grandbo.storage.tables import entries, events, revisions
 from grandbo.storage.tenancy import of_tenant
-from grandbo.types import Clock, Principal, Status, digest_of, new_id, utc_now
+from grandbo.types import Clock, Principal, Status, new_id, utc_now
 
 _put_away = revisions.alias("put_away")
 _last_put_away = (
@@ -119,7 +120,7 @@ def quarantine_impact(
     Raises:
         Forbidden, InvalidInput, NotFound, ImpactTooLarge, CommandReused.
     """
-    context = _context(tenant_id, principal, "quarantine_impact", seed, reason, command_id)
+    context, reason = _context(database, tenant_id, principal, policy, "quarantine_impact", seed, reason, command_id)
     impact = Impact(tenant_id, principal, policy, seed)
 
     def decide(_found: list[list[Row]], _now: datetime) -> list[Event]:
@@ -149,7 +150,7 @@ def release_impact(
     Raises:
         Forbidden, InvalidInput, NotFound, CommandReused.
     """
-    context = _context(tenant_id, principal, "release_impact", seed, reason, command_id)
+    context, reason = _context(database, tenant_id, principal, policy, "release_impact", seed, reason, command_id)
     tiers = visible_tiers(policy, principal)
     key = {"tenant_id": tenant_id, "tiers": list(tiers), "correlation_id": context.correlation_id}
     reads: list[Step] = [(_HELD, key)]
@@ -167,13 +168,24 @@ def release_impact(
 
 
 def _context(
-    tenant_id: UUID, principal: Principal, verb: str, seed: Seed, reason: str, command_id: UUID | None
-) -> CommandContext:
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    verb: str,
+    seed: Seed,
+    reason: str,
+    command_id: UUID | None,
+) -> tuple[CommandContext, str]:
+    """What was commanded, and the reason as the screen let it pass."""
     require(principal, "govern")
     check_reason(reason)
+    screening = Screening(database, tenant_id, policy)
+    passed = screening.reason(reason, limit=REASON_LIMIT)
     said = {"verb": verb, "seed": seed.as_dict(), "reason": reason}
     correlation_id = seed.correlation_id(tenant_id)
-    return CommandContext(tenant_id, principal, command_id or new_id(), digest_of(said), correlation_id)
+    command_id = command_id or new_id()
+    return CommandContext(tenant_id, principal, command_id, screening.digest(said), correlation_id), passed
 
 
 def _accepts(member: Member) -> bool:

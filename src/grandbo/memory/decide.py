@@ -11,7 +11,7 @@ from uuid import UUID
 from grandbo.applicability import Applies
 from grandbo.errors import InvalidInput
 from grandbo.events.log import Event
-from grandbo.events.models import AppliesTo, EntryCorroborated, EntryRecorded, Evidence, IncidentRef, Policy
+from grandbo.events.models import AppliesTo, EntryCorroborated, EntryRecorded, Evidence, IncidentRef, Policy, Screened
 from grandbo.memory.finding import Finding, Incident
 from grandbo.types import PrincipalType, digest_of, utc_text
 
@@ -62,6 +62,8 @@ def decide_record_finding(
     author_type: PrincipalType,
     new_entry_id: UUID,
     now: datetime,
+    screened: Screened,
+    is_quarantined: bool = False,
 ) -> Event | AlreadyKnown:
     """
     A new claim is an entry. A claim that its own incident taught before is that entry. A claim that another incident
@@ -70,7 +72,7 @@ def decide_record_finding(
     if not known:
         return Event(
             new_entry_id,
-            _recorded(finding, policy, visibility, author_type, now),
+            _recorded(finding, policy, visibility, author_type, now, screened, is_quarantined),
             occurred_at=finding.occurred_at.at if finding.occurred_at else None,
             starts_stream=True,
         )
@@ -89,7 +91,13 @@ def decide_record_finding(
 
 
 def _recorded(
-    finding: Finding, policy: Policy, visibility: str, author_type: PrincipalType, now: datetime
+    finding: Finding,
+    policy: Policy,
+    visibility: str,
+    author_type: PrincipalType,
+    now: datetime,
+    screened: Screened,
+    is_quarantined: bool,
 ) -> EntryRecorded:
     occurred = finding.occurred_at
     if occurred and occurred.at > now + FUTURE_TOLERANCE:
@@ -125,6 +133,8 @@ def _recorded(
         valid_from=utc_text(valid_from),
         expires_at=utc_text(expires_at),
         review_at=utc_text(now + timedelta(days=days)),
+        status="quarantined" if is_quarantined else "published",
+        screened=screened,
     )
 
 

@@ -17,7 +17,15 @@ from pydantic import (
 )
 
 from grandbo.applicability import Applies, parse_applicability
-from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput, KindNotRecorded, LimitExceeded
+from grandbo.errors import (
+    EvidenceMissing,
+    GrandboError,
+    InvalidInput,
+    KindNotRecorded,
+    LimitExceeded,
+    SourceRefused,
+)
+from grandbo.screening import uri_problem
 from grandbo.text import check_text
 from grandbo.types import ORGANISATION_KINDS, TIME_WANTED, Kind, Moment, parse_moment, require_zone
 
@@ -100,6 +108,8 @@ class EvidenceItem(Submitted):
         checked = _checked(value, "evidence.uri", URI_LIMIT)
         if isinstance(checked, str) and (":" not in checked or any(char.isspace() for char in checked)):
             raise ValueError("a URI has a scheme and no spaces, such as https://tickets.example.com/INC-1")
+        if isinstance(checked, str) and (problem := uri_problem(checked)) is not None:
+            raise Refusal(SourceRefused(field="evidence.uri", kind=problem))
         return checked
 
 

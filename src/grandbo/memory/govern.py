@@ -17,11 +17,12 @@ from grandbo.events.models import Policy
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.screening import Screening
 from grandbo.storage.database import Database, Row, Step
 from grandbo.storage.tables import entries, events, links, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.text import check_text
-from grandbo.types import Acknowledgement, Clock, Principal, digest_of, new_id, utc_now
+from grandbo.types import Acknowledgement, Clock, Principal, new_id, utc_now
 
 REASON_LIMIT = 1_000
 
@@ -49,6 +50,8 @@ OPEN_LINK = sa.select(links.c.from_position).where(
     links.c.to_position.is_(None),
 )
 
+_MAKES_REVISION = (models.EntryChanged, models.EntryCorroborated)
+
 Decide = Callable[[EntryState, list[list[Row]], datetime], models.EventBody | None]
 
 
@@ -60,13 +63,14 @@ class Wish:
     Attributes:
         reason: None where the verb takes none: the evidence says why.
         said: the content of the command as plain values; tells a retry from another use of its id.
+        prepare: from the command's screening to the decision; whatever text the wish brings has to pass it here.
         reads: further rows that the decision rests on, after the entry itself.
     """
 
     verb: str
     entry_id: UUID
     reason: str | None
-    decide: Decide
+    prepare: Callable[[Screening], Decide]
     said: Mapping[str, Any] = field(default_factory=dict)
     reads: Sequence[Step] = ()
     expected_revision: int | None = None
@@ -97,17 +101,23 @@ def carry_out(
         check_reason(wish.reason)
     tiers = visible_tiers(policy, principal)
     seen: list[Row] = []
+    screening = Screening(database, tenant_id, policy)
+    decide_wish = wish.prepare(screening)
+    reason = None if wish.reason is None else screening.reason(wish.reason, limit=REASON_LIMIT)
 
     def decide(found: list[list[Row]], now: datetime) -> list[Event]:
         state = visible_state(found[0], tiers)
         seen[:] = found[0]
         check_acceptable(state, wish.verb, wish.expected_revision)
-        body = wish.decide(state, found[1:], now)
-        return [] if body is None else [Event(wish.entry_id, body)]
+        body = decide_wish(state, found[1:], now)
+        if body is None:
+            return []
+        put_away = _put_away(state, body, screening)
+        return [Event(wish.entry_id, one) for one in (with_reason(body, reason), *put_away)]
 
     why = {"reason": wish.reason} if wish.takes_reason else {}
     said = {"verb": wish.verb, "entry_id": str(wish.entry_id), **why, **wish.said}
-    context = CommandContext(tenant_id, principal, wish.command_id or new_id(), digest_of(said))
+    context = CommandContext(tenant_id, principal, wish.command_id or new_id(), screening.digest(said))
     current = (CURRENT, {"tenant_id": tenant_id, "entry_id": wish.entry_id})
     appended = run_command(database, Command(context, [current, *wish.reads], decide), clock=clock)
     return Changed(_acknowledge(appended, seen), bool(appended.events) and not appended.replayed, appended.replayed)
@@ -123,7 +133,22 @@ def preview(
         found = transaction.batch([(CURRENT, key), *wish.reads])
     state = visible_state(found[0], visible_tiers(policy, principal))
     check_acceptable(state, wish.verb, wish.expected_revision)
-    return state, wish.decide(state, found[1:], clock())
+    decide = wish.prepare(Screening(database, tenant_id, policy))
+    return state, decide(state, found[1:], clock())
+
+
+def with_reason(body: models.EventBody, reason: str | None) -> models.EventBody:
+    """The event with its reason as the screen let it pass."""
+    if reason is None or getattr(body, "reason", reason) == reason:
+        return body
+    return body.model_copy(update={"reason": reason})
+
+
+def _put_away(state: EntryState, body: models.EventBody, screening: Screening) -> list[models.EventBody]:
+    """A text that the screen wants looked at takes a published entry out of every answer."""
+    if not screening.quarantines or state.status != "published":
+        return []
+    return [screening.quarantined(body.revision)] if isinstance(body, _MAKES_REVISION) else []
 
 
 def visible_state(rows: Sequence[Row], tiers: Sequence[str]) -> EntryState:
@@ -142,7 +167,7 @@ def check_reason(reason: object) -> None:
 
 def _acknowledge(appended: Appended, seen: list[Row]) -> Acknowledgement:
     if appended.events:
-        event: RecordedEvent = appended.events[0]
+        event: RecordedEvent = appended.events[-1]
         data = event.data
         makes_known = models.EntryChanged | models.EntryCorroborated | models.EntryLinked | models.EntryUnlinked
         revision = data.revision if isinstance(data, makes_known) else 0

@@ -117,7 +117,9 @@ def check_acceptable(state: EntryState, verb: str, expected_revision: int | None
         raise IllegalTransition("The entry is not disputed.", entry_status=state.status)
 
 
-def decide_correct(state: EntryState, changes: Mapping[str, Any], reason: str) -> models.EntryCorrected | None:
+def decide_correct(
+    state: EntryState, changes: Mapping[str, Any], reason: str, screened: models.Screened
+) -> models.EntryCorrected | None:
     """What `changes` names is replaced, all else stays; None where nothing would be other than it is."""
     text = _text_of(state)
     whole = {**text, **changes}
@@ -126,7 +128,7 @@ def decide_correct(state: EntryState, changes: Mapping[str, Any], reason: str) -
     changed = tuple(sorted(name for name, value in changes.items() if text[name] != value))
     if not changed:
         return None
-    return models.EntryCorrected(**_text_event(state, whole), reason=reason, changed=changed)
+    return models.EntryCorrected(**_text_event(state, whole), reason=reason, changed=changed, screened=screened)
 
 
 def decide_restore(state: EntryState, earlier: EntryState, reason: str) -> models.EntryRevisionRestored:

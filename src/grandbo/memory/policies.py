@@ -21,9 +21,11 @@ from grandbo.errors import IllegalTransition, InvalidInput, PolicyStale
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import Policy, PolicyChanged, StampInForce
 from grandbo.memory.commands import Command, run_command
-from grandbo.memory.govern import check_reason
+from grandbo.memory.govern import REASON_LIMIT, check_reason
 from grandbo.memory.policy import ROLES, require
-from grandbo.memory.tenants import POLICY_IN_FORCE, read_tenant
+from grandbo.memory.screening import Screening
+from grandbo.memory.tenants import POLICY_IN_FORCE, find_tenant, read_tenant
+from grandbo.screening import NOT_REDACTABLE, SIGNALS
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import entries
 from grandbo.storage.tenancy import of_tenant
@@ -86,13 +88,15 @@ def change_policy(
     check_reason(reason)
     given = {name: value for name, value in changes.items() if value is not None}
     said = {"changes": json.loads(_json(given)), "reason": reason}
+    screening = Screening(database, tenant_id, find_tenant(database, str(tenant_id)).policy)
+    why = screening.reason(reason, limit=REASON_LIMIT)
 
     def decide(name: str, current: PolicyInForce, in_use: Collection[str]) -> PolicyChanged | None:
         if expected_position is not None and expected_position != current.position:
             raise PolicyStale(expected_position=expected_position, position=current.position)
-        return decide_change_policy(name, current.policy, given, in_use, reason)
+        return decide_change_policy(name, current.policy, given, in_use, why)
 
-    context = CommandContext(tenant_id, principal, command_id or new_id(), digest_of(said))
+    context = CommandContext(tenant_id, principal, command_id or new_id(), screening.digest(said))
     return _run(database, context, decide, clock)
 
 
@@ -171,6 +175,10 @@ def _check(policy: Policy) -> None:
     for field, (least, most) in _RANGES.items():
         if not least <= getattr(policy, field) <= most:
             raise _refused(field, f"{least} to {most}")
+    if set(policy.screening) != set(SIGNALS):
+        raise _refused("screening", f"refuse, redact, quarantine or flag for some of {', '.join(SIGNALS)}")
+    if any(policy.screening[signal] == "redact" for signal in NOT_REDACTABLE):
+        raise _refused("screening", f"{', '.join(NOT_REDACTABLE)} cannot be redacted")
     names = [item.stamp for item in policy.stamps]
     if len(names) > STAMPS_LIMIT or len(set(names)) < len(names):
         raise _refused("stamps", f"at most {STAMPS_LIMIT}, each once, the newest first")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from grandbo.errors import Forbidden, InvalidInput
 from grandbo.events.models import Policy
+from grandbo.screening import Outcome, Signal
 from grandbo.types import KINDS, Principal
 
 Act = Literal["record", "recall", "propose", "govern", "audit", "administer"]
@@ -28,6 +29,18 @@ ROLE_ACTS: dict[str, frozenset[Act]] = {
 }
 ROLES = tuple(ROLE_ACTS)
 
+DEFAULT_SCREENING: dict[Signal, Outcome] = {
+    "secrets": "redact",
+    "instructions": "quarantine",
+    "smuggled": "quarantine",
+    "hidden": "redact",
+    "entropy": "quarantine",
+    "personal": "flag",
+    "hosts": "flag",
+    "mixed_script": "flag",
+    "size": "flag",
+}
+
 DEFAULT_POLICY = Policy(
     tiers=TIERS,
     roles=ROLE_TIERS,
@@ -42,6 +55,7 @@ DEFAULT_POLICY = Policy(
     second_approval_kinds=(),
     second_approval_tiers=(),
     pending_candidates=200,
+    screening=dict(DEFAULT_SCREENING.items()),
 )
 
 

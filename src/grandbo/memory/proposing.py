@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,15 +21,16 @@ from grandbo.events.candidates import CandidateChanged, CandidateContent, Candid
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import Policy
 from grandbo.memory import candidacy, lifecycle
-from grandbo.memory.candidacy import CandidateState
+from grandbo.memory.candidacy import CandidateState, Decided
 from grandbo.memory.candidate_content import content_of, finding_of, merged_changes, with_origin
 from grandbo.memory.commands import Appended, Command, Decide, run_command
 from grandbo.memory.decide import decide_record_finding
 from grandbo.memory.finding import Finding, parse_finding, said_by
-from grandbo.memory.govern import AT_REVISION, CURRENT, check_reason, visible_state
+from grandbo.memory.govern import AT_REVISION, CURRENT, REASON_LIMIT, check_reason, visible_state, with_reason
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import check_visibility, require, visible_tiers
 from grandbo.memory.record import SAME_CLAIM, same_claim
+from grandbo.memory.screening import Screening, screening_key
 from grandbo.memory.wishes import correction_values
 from grandbo.storage.database import Database, Row, Step
 from grandbo.storage.tables import candidates, events
@@ -52,36 +53,6 @@ _PENDING_OF = sa.select(sa.func.count().label("pending")).where(
 
 
 _Decision = Callable[[CandidateState, list[list[Row]], datetime], list[Event]]
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The answer to a command on a candidate; `entry_id` and `entry_revision` where an entry came of it."""
-
-    candidate_id: UUID
-    version: int
-    position: int
-    hash: str
-    status: str
-    outcome: str | None
-    entry_id: UUID | None
-    entry_revision: int | None
-    appended: bool
-    replayed: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "candidate_id": str(self.candidate_id),
-            "version": self.version,
-            "position": self.position,
-            "hash": self.hash,
-            "status": self.status,
-            "outcome": self.outcome,
-            "entry_id": str(self.entry_id) if self.entry_id else None,
-            "entry_revision": self.entry_revision,
-            "appended": self.appended,
-        }
 
 
 class Candidates:
@@ -107,11 +78,13 @@ class Candidates:
         into: UUID | None = None,
         reason: str = "",
         command_id: UUID | None = None,
+        flags: tuple[str, ...] = (),
     ) -> Decided:
         """
         Propose an entry, or with `into` a correction of one; it waits for a person.
 
         Args:
+            flags: further ones, which a part of the product that proposes by itself sets.
             origin: `{type: conversation|person, ref, label}`, for what has no evidence: where it was said.
 
         Raises:
@@ -122,7 +95,12 @@ class Candidates:
         finding = parse_finding(with_origin(document, origin))
         visibility = check_visibility(self._policy, self._principal, finding.visibility)
         candidate_id = new_id()
-        body = candidacy.decide_propose(finding, visibility, self._principal.type, into, reason)
+        screening = self._screening()
+        passed = screening.finding(finding)
+        why = screening.reason(reason, limit=REASON_LIMIT)
+        body = candidacy.decide_propose(
+            passed, visibility, self._principal.type, into, why, screening.screened, (*screening.flags, *flags)
+        )
 
         def decide(found: list[list[Row]], _now: datetime) -> list[Event]:
             limit = self._policy.pending_candidates
@@ -135,7 +113,8 @@ class Candidates:
         pending = (_PENDING_OF, {"tenant_id": self._tenant_id, "principal": self._principal.ref})
         target = [] if into is None else [self._entry(into)]
         said = {"propose": said_by(finding), "into": str(into) if into else None, "reason": reason}
-        return self._run(said, command_id or self._proposal_id(finding), [pending, *target], decide)
+        command_id = command_id or self._proposal_id(passed if screening.has_keyed else finding)
+        return self._run(said, command_id, [pending, *target], decide, screening)
 
     def _proposal_id(self, finding: Finding) -> UUID:
         """A hook that tells of the same incident again makes the same proposal."""
@@ -153,14 +132,16 @@ class Candidates:
         seen = self._read(candidate_id)
         if seen.proposed_by != self._principal.ref:
             require(self._principal, "govern")
-        content = self._content(seen, changes)
+        screening = self._screening()
+        content = self._content(seen, changes, screening)
 
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
-            body = candidacy.decide_amend(state, content, into or state.into, reason)
+            told = screening.screened, screening.flags
+            body = candidacy.decide_amend(state, content, into or state.into, reason, *told)
             return [] if body is None else [Event(candidate_id, body)]
 
         said = {"changes": dict(changes), "into": str(into) if into else None}
-        return self._decide("amend", seen, reason, said, [], decide, **options)
+        return self._decide("amend", seen, reason, said, [], decide, screening, **options)
 
     def approve(
         self, candidate_id: UUID, *, reason: str, changes: Mapping[str, Any] | None = None, **options: Any
@@ -173,8 +154,9 @@ class Candidates:
         """
         require(self._principal, "govern")
         seen = self._read(candidate_id)
-        finding = finding_of(seen.content, changes)
-        content = self._content(seen, changes)
+        screening = self._screening()
+        finding = screening.finding(finding_of(seen.content, changes))
+        content = content_of(finding, check_visibility(self._policy, self._principal, finding.visibility))
         claim = {"tenant_id": self._tenant_id, "claim_digest": bytes.fromhex(content.claim_digest)}
 
         def decide(state: CandidateState, found: list[list[Row]], now: datetime) -> list[Event]:
@@ -190,11 +172,12 @@ class Candidates:
                 author_type=state.author_type,
                 new_entry_id=new_id(),
                 now=now,
+                screened=screening.screened,
             )
             return candidacy.decide_entry(candidate_id, state, content, reason, entry)
 
         said = {"changes": dict(changes or {})}
-        return self._decide("approve", seen, reason, said, [(SAME_CLAIM, claim)], decide, **options)
+        return self._decide("approve", seen, reason, said, [(SAME_CLAIM, claim)], decide, screening, **options)
 
     def merge(
         self,
@@ -219,7 +202,10 @@ class Candidates:
         target = into or seen.into
         if target is None:
             raise InvalidInput("into: name the entry that it shall correct.", field="into")
-        content = self._content(seen, changes)
+        screening = self._screening()
+        content = self._content(seen, changes, screening)
+        # Known before the head is locked: no second connection may be waited for under the lock.
+        screening_key(self._database, self._tenant_id)
 
         def decide(state: CandidateState, found: list[list[Row]], _now: datetime) -> list[Event]:
             candidacy.check_decider(state, self._principal)
@@ -227,15 +213,17 @@ class Candidates:
             check_acceptable(entry, "correct", expected_revision)
             if candidacy.awaits_second(state, content, self._policy, self._principal):
                 return [Event(candidate_id, candidacy.decide_approve(state, content, "awaits_second", reason))]
-            changed = correction_values(merged_changes(content, found[0][0]))
-            corrected = lifecycle.decide_correct(entry, changed, reason)
+            # What the entry brings in may be from before the screen.
+            whole = self._screening()
+            changed = whole.values(correction_values(merged_changes(content, found[0][0])))
+            corrected = lifecycle.decide_correct(entry, changed, reason, whole.screened_with(screening))
             if corrected is None:
                 return [Event(candidate_id, candidacy.decide_approve(state, content, "known", reason, target))]
             merged = candidacy.decide_approve(state, content, "merged", reason, target, corrected.revision)
             return [Event(candidate_id, merged), Event(target, corrected)]
 
         said = {"changes": dict(changes or {}), "into": str(target)}
-        return self._decide("merge", seen, reason, said, [self._entry(target)], decide, **options)
+        return self._decide("merge", seen, reason, said, [self._entry(target)], decide, screening, **options)
 
     def reject(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """Decide against it."""
@@ -246,7 +234,7 @@ class Candidates:
             candidacy.check_decider(state, self._principal)
             return [Event(candidate_id, candidacy.decide_reject(state, reason))]
 
-        return self._decide("reject", seen, reason, {}, [], decide, **options)
+        return self._decide("reject", seen, reason, {}, [], decide, self._screening(), **options)
 
     def withdraw(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """Take one's own proposal back."""
@@ -256,7 +244,7 @@ class Candidates:
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
             return [Event(candidate_id, candidacy.decide_withdraw(state, self._principal, reason))]
 
-        return self._decide("withdraw", seen, reason, {}, [], decide, **options)
+        return self._decide("withdraw", seen, reason, {}, [], decide, self._screening(), **options)
 
     def reopen(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """
@@ -286,7 +274,7 @@ class Candidates:
                 undone += [] if body is None else [Event(state.entry_id, body)]
             return undone
 
-        return self._decide("reopen", seen, reason, {}, reads, decide, **options)
+        return self._decide("reopen", seen, reason, {}, reads, decide, self._screening(), **options)
 
     # -- shared --------------------------------------------------------------------------------------------------------
 
@@ -301,8 +289,14 @@ class Candidates:
             raise NotFound("There is no such candidate in this tenant.")
         return CandidateState.of_row(rows[0])
 
-    def _content(self, seen: CandidateState, changes: Mapping[str, Any] | None) -> CandidateContent:
-        finding = finding_of(seen.content, changes)
+    def _screening(self) -> Screening:
+        """A person looks at a candidate before it counts."""
+        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True)
+
+    def _content(
+        self, seen: CandidateState, changes: Mapping[str, Any] | None, screening: Screening
+    ) -> CandidateContent:
+        finding = screening.finding(finding_of(seen.content, changes))
         return content_of(finding, check_visibility(self._policy, self._principal, finding.visibility))
 
     def _candidate(self, candidate_id: UUID) -> Step:
@@ -319,21 +313,23 @@ class Candidates:
         said: dict[str, Any],
         reads: Sequence[Step],
         decide: _Decision,
+        screening: Screening,
         *,
         expected_version: int | None = None,
         command_id: UUID | None = None,
     ) -> Decided:
         check_reason(reason)
+        why = screening.reason(reason, limit=REASON_LIMIT)
 
         def decided(found: list[list[Row]], now: datetime) -> list[Event]:
             state = self._visible(found[0])
             # What was computed from the version that was read must not be decided on another.
             candidacy.check_candidate(state, verb, seen.version if expected_version is None else expected_version)
-            return decide(state, found[1:], now)
+            return [replace(event, body=with_reason(event.body, why)) for event in decide(state, found[1:], now)]
 
         document = {"verb": verb, "candidate_id": str(seen.candidate_id), "reason": reason, **said}
         steps = [self._candidate(seen.candidate_id), *reads]
-        return self._run(document, command_id or new_id(), steps, decided, seen)
+        return self._run(document, command_id or new_id(), steps, decided, screening, seen)
 
     def _run(
         self,
@@ -341,9 +337,11 @@ class Candidates:
         command_id: UUID,
         reads: Sequence[Step],
         decide: Decide,
+        screening: Screening,
         seen: CandidateState | None = None,
     ) -> Decided:
-        context = CommandContext(self._tenant_id, self._principal, command_id, digest_of(_plain(said)))
+        digest = screening.digest(_plain(said))
+        context = CommandContext(self._tenant_id, self._principal, command_id, digest)
         appended = run_command(self._database, Command(context, reads, decide), clock=self._clock)
         return self._answer(appended, seen)
 

@@ -11,11 +11,12 @@ import sqlalchemy as sa
 
 from grandbo.errors import GrandboError
 from grandbo.events.log import CommandContext, Event, RecordedEvent
-from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy
+from grandbo.events.models import EntryCorroborated, EntryQuarantined, EntryRecorded, Policy
 from grandbo.memory.commands import Appended, Command, run_command, run_commands
 from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_record_finding
 from grandbo.memory.finding import Finding, said_by
 from grandbo.memory.policy import check_visibility, require
+from grandbo.memory.screening import Screening
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import entries, events
 from grandbo.storage.tenancy import of_tenant
@@ -82,7 +83,7 @@ def record_finding(
         Forbidden: the principal may not record, or not at this visibility.
         CommandReused: the command id was used with other content.
     """
-    command, decision = _command(tenant_id, principal, policy, finding, command_id)
+    command, decision = _command(database, tenant_id, principal, policy, finding, command_id)
     appended = run_command(database, command, clock=clock)
     return _recorded(decision, appended)
 
@@ -101,7 +102,7 @@ def record_findings(
     made: list[tuple[int, Command, _Decision]] = []
     for finding in findings:
         try:
-            command, decision = _command(tenant_id, principal, policy, finding, None)
+            command, decision = _command(database, tenant_id, principal, policy, finding, None)
         except GrandboError as error:
             outcomes.append(error)
             continue
@@ -114,49 +115,68 @@ def record_findings(
 
 
 def _command(
-    tenant_id: UUID, principal: Principal, policy: Policy, finding: Finding, command_id: UUID | None
+    database: Database, tenant_id: UUID, principal: Principal, policy: Policy, finding: Finding, command_id: UUID | None
 ) -> tuple[Command, _Decision]:
     require(principal, "record")
     visibility = check_visibility(policy, principal, finding.visibility)
+    screening = Screening(database, tenant_id, policy)
+    passed = screening.finding(finding)
+    said = said_by(finding)
     context = CommandContext(
         tenant_id=tenant_id,
         principal=principal,
-        command_id=command_id or finding_command_id(finding, visibility),
-        command_digest=digest_of(said_by(finding)),
+        # An id that derives from a text must not give away what was taken out of it.
+        command_id=command_id or finding_command_id(passed if screening.has_keyed else finding, visibility),
+        command_digest=screening.digest(said),
+        bare_digest=digest_of(said),
     )
-    claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(finding, visibility))}
-    decision = _Decision(finding, policy, visibility, principal)
+    claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(passed, visibility))}
+    decision = _Decision(passed, policy, visibility, principal, screening)
     return Command(context, [(SAME_CLAIM, claim)], decision), decision
 
 
 class _Decision:
     """Remembers what the decision was made on, for the acknowledgement of a finding that adds nothing."""
 
-    def __init__(self, finding: Finding, policy: Policy, visibility: str, principal: Principal) -> None:
+    def __init__(
+        self, finding: Finding, policy: Policy, visibility: str, principal: Principal, screening: Screening
+    ) -> None:
         self._finding = finding
+        self._screening = screening
         self._policy = policy
         self._visibility = visibility
         self._principal = principal
         self._known: Row | None = None
 
     def __call__(self, found: list[list[Row]], now: datetime) -> Sequence[Event]:
+        # What was put away for its text alone and let out again may be said again; new evidence that has to be looked
+        # at must not come into a published entry, nor put it away.
+        known = [] if self._screening.quarantines_beside_claim else [same_claim(row) for row in found[0]]
         decided = decide_record_finding(
             self._finding,
-            [same_claim(row) for row in found[0]],
+            known,
             policy=self._policy,
             visibility=self._visibility,
             author_type=self._principal.type,
             new_entry_id=new_id(),
             now=now,
+            screened=self._screening.screened,
+            is_quarantined=self._screening.quarantines,
         )
         if isinstance(decided, AlreadyKnown):
             self._known = next(row for row in found[0] if row["entry_id"] == decided.entry_id)
             return []
-        return [decided]
+        return [decided, *self._put_away(decided)]
+
+    def _put_away(self, decided: Event) -> list[Event]:
+        """Where the screen wants it looked at first: the event that says why, beside the one that recorded it."""
+        if not self._screening.quarantines or not isinstance(decided.body, EntryRecorded):
+            return []
+        return [Event(decided.stream_id, self._screening.quarantined(decided.body.revision))]
 
     def acknowledge(self, appended: Appended) -> Acknowledgement:
         if appended.events:
-            return _acknowledgement(appended.events[0])
+            return _acknowledgement(appended.events)
         assert self._known is not None
         return Acknowledgement(
             self._known["entry_id"],
@@ -173,15 +193,16 @@ def _recorded(decision: _Decision, appended: Appended) -> Recorded:
     )
 
 
-def _acknowledgement(event: RecordedEvent) -> Acknowledgement:
-    data = event.data
-    revision = data.revision if isinstance(data, EntryRecorded | EntryCorroborated) else 0
+def _acknowledgement(events: Sequence[RecordedEvent]) -> Acknowledgement:
+    """Of where the entry stands after the command; a quarantine of it is the last of its events."""
+    last, data = events[-1], events[-1].data
+    revision = data.revision if isinstance(data, EntryRecorded | EntryCorroborated | EntryQuarantined) else 0
     return Acknowledgement(
-        event.header.stream_id,
+        last.header.stream_id,
         revision,
-        event.position,
-        event.hash.hex(),
-        created=event.header.event_type == EntryRecorded.EVENT_TYPE,
+        last.position,
+        last.hash.hex(),
+        created=events[0].header.event_type == EntryRecorded.EVENT_TYPE,
     )
 
 

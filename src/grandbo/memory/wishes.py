@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,7 @@ from grandbo.memory.govern import (
 )
 from grandbo.memory.lifecycle import Classification, EntryState
 from grandbo.memory.policy import check_visibility, visible_tiers
+from grandbo.memory.screening import Screening
 from grandbo.storage.database import Row, Step
 from grandbo.text import check_text
 from grandbo.types import KINDS, LINK_TYPES, ORGANISATION_KINDS, LinkType, Principal, parse_moment
@@ -44,14 +46,12 @@ def correct(entry_id: UUID, changes: Mapping[str, Any], reason: str, **options: 
         raise InvalidInput(f"{unknown[0] if unknown else 'changes'}: name some of {', '.join(CORRECTABLE)}.")
     values = correction_values(given)
     said = {name: given[name] for name in sorted(given)}
-    return _wish(
-        "correct",
-        entry_id,
-        reason,
-        lambda state, _f, _n: lifecycle.decide_correct(state, values, reason),
-        said,
-        options,
-    )
+
+    def prepare(screening: Screening) -> Decide:
+        passed = screening.values(values)
+        return lambda state, _f, _n: lifecycle.decide_correct(state, passed, reason, screening.screened)
+
+    return Wish("correct", entry_id, reason, prepare, said, **options)
 
 
 def restore(
@@ -63,14 +63,18 @@ def restore(
     key = {"tenant_id": tenant_id, "entry_id": entry_id, "revision": revision}
     tiers = visible_tiers(policy, principal)
 
-    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
+    def prepare(screening: Screening) -> Decide:
+        return lambda state, found, _now: earlier_text(screening, state, found)
+
+    def earlier_text(screening: Screening, state: EntryState, found: list[list[Row]]) -> models.EntryChanged:
         # A revision from when the entry stood in a higher tier is as absent as one that never was: its text must not
         # come down by way of a restore.
         if not found[0] or found[0][0]["visibility"] not in tiers:
             raise NotFound(f"The entry has no revision {revision}.")
+        screening.check_restorable(found[0][0])
         return lifecycle.decide_restore(state, EntryState.of_row(found[0][0]), reason)
 
-    return _wish("restore", entry_id, reason, decide, {"revision": revision}, options, [(AT_REVISION, key)])
+    return Wish("restore", entry_id, reason, prepare, {"revision": revision}, [(AT_REVISION, key)], **options)
 
 
 def archive(entry_id: UUID, reason: str, **options: Any) -> Wish:
@@ -153,10 +157,11 @@ def reclassify(
     # Both were always said; a retry from before the others came must be the same command.
     said = {"kind": None, "visibility": None, **said}
 
-    def decide(state: EntryState, _found: list[list[Row]], _now: datetime) -> models.EntryChanged | None:
-        return lifecycle.decide_reclassify(state, wanted, reason)
+    def prepare(screening: Screening) -> Decide:
+        passed = replace(wanted, **screening.changed_values({"namespace": wanted.namespace, "owner": wanted.owner}))
+        return lambda state, _f, _n: lifecycle.decide_reclassify(state, passed, reason)
 
-    return _wish("reclassify", entry_id, reason, decide, said, options)
+    return Wish("reclassify", entry_id, reason, prepare, said, **options)
 
 
 def _classification(principal: Principal, policy: Policy, given: Mapping[str, Any]) -> Classification:
@@ -190,7 +195,8 @@ def release(tenant_id: UUID, entry_id: UUID, reason: str, **options: Any) -> Wis
     """Let it out of quarantine, with the status that it had before."""
 
     def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EntryChanged:
-        return lifecycle.decide_release(state, found[0][0]["status"], reason)
+        # What the screen put away when it was recorded was never anything else.
+        return lifecycle.decide_release(state, found[0][0]["status"] if found[0] else "published", reason)
 
     reads = [(BEFORE_QUARANTINE, {"tenant_id": tenant_id, "entry_id": entry_id})]
     return _wish("release", entry_id, reason, decide, {}, options, reads)
@@ -209,14 +215,15 @@ def corroborate(
     checked = parse_finding({"title": "-", "incident": incident, "evidence": evidence})
     if checked.incident is None:
         raise InvalidInput("incident: name the incident that supports it, its source and its id.", field="incident")
-    ref = models.IncidentRef(**checked.incident.model_dump())
-    items = tuple(models.Evidence(**item.model_dump()) for item in checked.evidence)
-    said = {"incident": ref.model_dump(), "evidence": [item.model_dump() for item in items]}
+    given = {"incident": checked.incident.model_dump(), "evidence": [item.model_dump() for item in checked.evidence]}
 
-    def decide(state: EntryState, _found: list[list[Row]], _now: datetime) -> models.EventBody | None:
-        return lifecycle.decide_corroborate(state, ref, items)
+    def prepare(screening: Screening) -> Decide:
+        passed = screening.values(given)
+        ref = models.IncidentRef(**passed["incident"])
+        items = tuple(models.Evidence(**item) for item in passed["evidence"])
+        return lambda state, _f, _n: lifecycle.decide_corroborate(state, ref, items)
 
-    return Wish("corroborate", entry_id, None, decide, said, takes_reason=False, **options)
+    return Wish("corroborate", entry_id, None, prepare, given, takes_reason=False, **options)
 
 
 def link(
@@ -272,7 +279,7 @@ def _wish(
     options: dict[str, Any],
     reads: Sequence[Step] = (),
 ) -> Wish:
-    return Wish(verb, entry_id, reason, decide, said, reads, **options)
+    return Wish(verb, entry_id, reason, lambda _screening: decide, said, reads, **options)
 
 
 def _other(tenant_id: UUID, entry_id: UUID) -> Step:

@@ -207,7 +207,7 @@ def _recorded_row(event: RecordedEvent, recorded: models.EntryRecorded) -> dict[
         "position": event.position,
         "terms": " ".join(term_weights(recorded)),
         "kind": recorded.kind,
-        "status": "published",
+        "status": recorded.status,
         "title": recorded.title,
         "summary": recorded.summary,
         "body": recorded.body,

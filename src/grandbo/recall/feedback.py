@@ -17,6 +17,7 @@ from grandbo.events.models import FeedbackGiven, Policy
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.govern import CURRENT, Changed, visible_state
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.screening import Screening
 from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import events, feedback, receipts
@@ -29,7 +30,6 @@ from grandbo.types import (
     Principal,
     Verdict,
     derived_id,
-    digest_of,
     new_id,
     utc_now,
 )
@@ -80,7 +80,9 @@ def give_feedback(
         InvalidInput, CommandReused.
     """
     require(principal, "recall")
-    said, remark = _checked_verdict(verdict), _checked_note(note)
+    said, given = _checked_verdict(verdict), _checked_note(note)
+    screening = Screening(database, tenant_id, policy)
+    remark = None if given is None else screening.reason(given, "note", limit=NOTE_LIMIT)
     tiers = visible_tiers(policy, principal)
     stream = derived_id("feedback", str(receipt_id), str(entry_id), principal.ref)
     before: list[Row] = []
@@ -97,7 +99,7 @@ def give_feedback(
         )
         return [Event(stream, body, starts_stream=known is None)]
 
-    content = digest_of(["feedback", str(receipt_id), str(entry_id), said, remark])
+    content = screening.digest(["feedback", str(receipt_id), str(entry_id), said, given])
     context = CommandContext(tenant_id, principal, command_id or new_id(), content)
     key = {"tenant_id": tenant_id, "entry_id": entry_id, "receipt_id": receipt_id, "feedback_id": stream}
     asker = {"asker": principal.ref, "may_audit": _may_audit(principal), **tier_params(tenant_id, policy, tiers)}

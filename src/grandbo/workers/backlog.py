@@ -42,6 +42,9 @@ _must_wait = sa.exists(
     )
 )
 
+# What is put away goes to no provider; released, it lacks a vector like any other.
+_may_be_embedded = entries.c.status != "quarantined"
+
 PENDING = (
     sa.select(
         entries.c.entry_id,
@@ -51,7 +54,7 @@ PENDING = (
         entries.c.body,
         entries.c.text_digest,
     )
-    .where(of_tenant(entries), sa.not_(_has_vector), sa.not_(_must_wait))
+    .where(of_tenant(entries), _may_be_embedded, sa.not_(_has_vector), sa.not_(_must_wait))
     .order_by(entries.c.position)
     .limit(sa.bindparam("at_most", type_=sa.Integer))
 )
@@ -59,9 +62,9 @@ _COUNTS = sa.select(
     sa.func.count().label("entries"),
     sa.func.count().filter(sa.not_(_has_vector), sa.not_(_is_dead)).label("pending"),
     sa.func.count().filter(sa.not_(_has_vector), _is_dead).label("dead"),
-).where(of_tenant(entries))
+).where(of_tenant(entries), _may_be_embedded)
 TEXT_NOW = sa.select(entries.c.text_digest).where(
-    of_tenant(entries), entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid)
+    of_tenant(entries), _may_be_embedded, entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid)
 )
 _attempt_row = pg.insert(embedding_attempts).values(
     {column.name: sa.bindparam(column.name) for column in embedding_attempts.c}
