@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("verbs", "governing", "remembering", "proposing", "proving"),
+    ("verbs", "governing", "remembering", "proposing", "proving", "caring"),
     ("library",),
     ("hooks", "mcp", "web", "http", "cli"),
 )

@@ -70,6 +70,7 @@ class TestAgainstBruteForce:
                 limit=20,
             )
         assert wanted.ids == [match.entry_id for match in answer.matches]
+        assert wanted.restated == {match.entry_id: list(match.restated_ids) for match in answer.matches}
         assert wanted.eligible == answer.searched.eligible
         lexical = {match.entry_id: match.lexical.rank for match in answer.matches if match.lexical}
         assert {entry: rank for rank, entry in enumerate(wanted.lexical, 1) if entry in lexical} == lexical

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grandbo.recall.answer import Answer, Lexical, Match, Searched
-from grandbo.recall.render import BAR, EVIDENCE_NOT_INSTRUCTION, citation, new_marker, render, why_empty
+from grandbo.recall.render import BAR, EVIDENCE_NOT_INSTRUCTION, citation, new_marker, render, status_line, why_empty
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MATCH = Match(
@@ -69,6 +69,13 @@ class TestRender:
         cited = "cite 00000000-0000-0000-0000-000000000001/3@812"
         assert f"[1] finding · by agent · revision 3 · never verified · not disputed · {cited}" in lines
         assert f"[2] finding · by agent · revision 3 · last verified 2026-01-02 · DISPUTED · {cited}" in lines
+
+    def test_what_says_the_same_and_what_is_not_done_is_told(self) -> None:
+        """How many others say it, and how many follow-ups are open, where there are any."""
+        told = status_line(replace(MATCH, restated_ids=(UUID(int=2),), open_follow_ups=2))
+
+        assert "said by 1 more · 2 follow-ups open" in told
+        assert "more" not in status_line(MATCH)
 
     def test_it_says_that_it_is_evidence_and_no_instruction(self) -> None:
         """The fixed sentence stands in every block, empty ones included."""

@@ -10,6 +10,7 @@ import typer
 
 from grandbo import __version__
 from grandbo.cli import (
+    care,
     configuration,
     demo,
     doctor,
@@ -65,6 +66,7 @@ for _part in (
     entries,
     impact,
     review,
+    care,
     proof,
     doctor,
     configuration,

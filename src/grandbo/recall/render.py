@@ -85,6 +85,10 @@ def status_line(match: Match) -> str:
     ]
     if match.status != "published":
         parts.append(match.status.upper())
+    if match.restated:
+        parts.append(f"said by {match.restated} more")
+    if match.open_follow_ups:
+        parts.append(f"{match.open_follow_ups} follow-ups open")
     return " · ".join([*parts, f"cite {citation(match)}"])
 
 
