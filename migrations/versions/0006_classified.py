@@ -48,5 +48,8 @@ def upgrade() -> None:
         # A projection, so it may be brought to what the newer form of the same events gives. Row-level security holds
         # for the owner too, and no tenant is bound here.
         op.execute(f"ALTER TABLE {schema}.org_memory_policies NO FORCE ROW LEVEL SECURITY")
-        op.execute(f"UPDATE {schema}.org_memory_policies SET policy = policy || '{POLICY}'::jsonb")
+        op.execute(
+            f"UPDATE {schema}.org_memory_policies SET policy = policy || '{POLICY}'::jsonb"
+            " || jsonb_build_object('review_days', policy -> 'expiry_days')"
+        )
         op.execute(f"ALTER TABLE {schema}.org_memory_policies FORCE ROW LEVEL SECURITY")

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import structlog
 
+from grandbo.caring import Caring
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
@@ -36,6 +37,7 @@ from grandbo.storage.database import Database
 from grandbo.storage.opening import OpenDatabase, open_database
 from grandbo.types import Clock, Principal, PrincipalType, derived_id, utc_now
 from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
+from grandbo.workers.caretaker import Caretaker
 from grandbo.workers.embedding import EmbeddingWorker
 
 log = structlog.get_logger(__name__)
@@ -57,6 +59,7 @@ class Grandbo:
         self._clock = clock
         self._worker: EmbeddingWorker | None = None
         self._worker_thread: threading.Thread | None = None
+        self._caretaker: Caretaker | None = None
 
     @classmethod
     def open(
@@ -137,7 +140,10 @@ class Grandbo:
     # -- the worker ----------------------------------------------------------------------------------------------------
 
     def start_worker(self) -> None:
-        """Embed in the background of this process; without an embedder there is nothing to start."""
+        """Look after all tenants in the background of this process, and embed where there is an embedder."""
+        if self._caretaker is None:
+            self._caretaker = Caretaker(self.database, clock=self._clock)
+            self._caretaker.start()
         if self.embedder is None or self._worker_thread is not None:
             return
         self._worker = EmbeddingWorker(self.database, self.embedder, clock=self._clock)
@@ -145,7 +151,10 @@ class Grandbo:
         self._worker_thread.start()
 
     def stop_worker(self) -> None:
-        """Let the worker finish its batch and end it."""
+        """Let the worker and the caretaker finish what they have in hand, and end them."""
+        if self._caretaker is not None:
+            self._caretaker.stop()
+            self._caretaker = None
         if self._worker is not None and self._worker_thread is not None:
             self._worker.stop()
             self._worker_thread.join(timeout=30)
@@ -172,7 +181,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Remembering, Investigating, Proposing, Proving):
+class TenantMemory(Governing, Remembering, Investigating, Proposing, Proving, Caring):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
@@ -190,6 +199,10 @@ class TenantMemory(Governing, Remembering, Investigating, Proposing, Proving):
     @property
     def _home(self) -> Path:
         return self._grandbo.settings.home
+
+    @property
+    def _embedder_or_none(self) -> Embedder | None:
+        return self._grandbo.embedder
 
     def _clock(self) -> Clock:
         return self._grandbo.clock

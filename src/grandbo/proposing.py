@@ -8,10 +8,13 @@ from uuid import UUID
 from grandbo.errors import NotFound, TopicIsSlug, TopicTooShort
 from grandbo.memory import reading, reviewing
 from grandbo.memory.candidacy import Decided
+from grandbo.memory.contradiction import Claim, judge
 from grandbo.memory.differences import state_differences
 from grandbo.memory.policy import may
 from grandbo.memory.proposing import Candidates
+from grandbo.memory.recurrence import recurrence_of
 from grandbo.memory.rescan import Rescan, rescan
+from grandbo.memory.restating import body_adds_nothing, says_the_same
 from grandbo.recall.topic import TOPIC_LIMIT
 from grandbo.verbs import Verbs
 
@@ -19,11 +22,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grandbo.events.models import Policy
-    from grandbo.recall.answer import Answer
+    from grandbo.recall.answer import Answer, Match
     from grandbo.types import Principal
 
 NEAREST = 3
 _COMPARED = ("title", "summary", "body", "kind", "service")
+
+
+# By meaning: as near as this, in cosine distance, where nothing contradicts and it is about the same service.
+NEAR_DUPLICATE_DISTANCE = 0.10
+
+
+def is_near_duplicate(content: Mapping[str, Any], entry: Mapping[str, Any], match: Match) -> bool:
+    """Whether a candidate says what an entry says: by the same words, or by a meaning that is as good as the same."""
+    titles = (content["title"], content["summary"], entry["title"], entry["summary"])
+    if says_the_same(*titles) and body_adds_nothing(content["body"], entry["body"]):
+        return True
+    is_near = match.semantic is not None and match.semantic.distance <= NEAR_DUPLICATE_DISTANCE
+    return is_near and content["service"] == entry["service"]
 
 
 class Proposing(Verbs):
@@ -79,7 +95,10 @@ class Proposing(Verbs):
         what is different in them.
         """
         found = reviewing.show_candidate(self._database, *self._who(), candidate_id)
-        return found | {"nearest": self._nearest(found["content"])}
+        nearest = self._nearest(found["content"])
+        pair = self._pair(found) if found["disputes"] else None
+        recurs = recurrence_of(found["content"]["service"], nearest)
+        return found | {"nearest": nearest, "recurrence": recurs, "dispute": pair}
 
     def rescan(self, *, progress: Callable[[int, int], None] | None = None) -> Rescan:
         """
@@ -97,16 +116,36 @@ class Proposing(Verbs):
             answer = self.query_topic(f"{content['title']}. {content['summary']}"[:TOPIC_LIMIT], limit=NEAREST)
         except (TopicTooShort, TopicIsSlug):
             return []  # one word is nothing that a recall could go by
-        return [item for match in answer.matches if (item := self._compared(match.entry_id, content)) is not None]
+        return [item for match in answer.matches if (item := self._compared(match, content)) is not None]
 
-    def _compared(self, entry_id: UUID, content: dict[str, Any]) -> dict[str, Any] | None:
+    def _pair(self, found: dict[str, Any]) -> dict[str, Any] | None:
+        """What the two entries of a dispute say against each other, as they stand now."""
         try:
-            entry = reading.show_entry(self._database, *self._who(), entry_id)
+            into, other = (
+                reading.show_entry(self._database, *self._who(), UUID(found[name])) for name in ("into", "disputes")
+            )
         except NotFound:
             return None  # raised above the caller's tiers in between
+        return {"title": other["title"], "contradictions": judge(Claim.of(into), Claim.of(other)).as_dict()}
+
+    def _compared(self, match: Match, content: dict[str, Any]) -> dict[str, Any] | None:
+        try:
+            entry = reading.show_entry(self._database, *self._who(), match.entry_id)
+        except NotFound:
+            return None  # raised above the caller's tiers in between
+        judgement = judge(Claim.of(content), Claim.of(entry))
         before, after = ({name: state[name] for name in _COMPARED} for state in (entry, content))
         changes = [difference.as_dict() for difference in state_differences(before, after)]
-        return {"entry_id": str(entry_id), "revision": entry["revision"], "title": entry["title"], "changes": changes}
+        return {
+            "entry_id": str(match.entry_id),
+            "revision": entry["revision"],
+            "title": entry["title"],
+            "service": entry["service"],
+            "near_duplicate": not judgement.findings and is_near_duplicate(content, entry, match),
+            "open_follow_ups": match.open_follow_ups,
+            "contradictions": judgement.as_dict(),
+            "changes": changes,
+        }
 
     def _candidates(self) -> Candidates:
         return Candidates(self._database, *self._who(), clock=self._clock())

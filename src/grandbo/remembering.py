@@ -14,7 +14,6 @@ from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference, difference
 from grandbo.recall.moment import AsOf, check_as_of
 from grandbo.recall.question import check_question
-from grandbo.recall.recurrences import Recurrences, list_recurrences
 from grandbo.recall.replay import Replay, replay_receipt
 from grandbo.recall.topic import check_topic
 from grandbo.verbs import Verbs
@@ -150,18 +149,6 @@ class Remembering(Verbs):
             answer,
             check_topic(topic).terms,
             budget=check_budget(budget),
-        )
-
-    def recurrences(self, *, entry_id: UUID | None = None, service: str | None = None) -> Recurrences:
-        """How often an entry, or what is known of a service, was seen in incidents, and when; raises `NotFound`."""
-        return list_recurrences(
-            self._database,
-            self.tenant.tenant_id,
-            self.principal,
-            self._policy_now(),
-            self._clock()(),
-            entry_id=entry_id,
-            service=service,
         )
 
     # -- receipts ------------------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ class TestCorrect:
         memory.correct(entry_id, changes, reason="r")
         after = memory.show_entry(entry_id)
 
-        moved = {"revision", "position", "changed_at", "occurred_precision"} | set(changes)
+        moved = {"revision", "position", "changed_at", "occurred_precision", "trust_bp"} | set(changes)
         assert {k: v for k, v in before.items() if k not in moved} == {k: v for k, v in after.items() if k not in moved}
         for name in set(changes) - {"occurred_at"}:
             assert changes[name] == after[name]

@@ -280,3 +280,18 @@ class TestBadInput:
     def test_a_prompt_wants_its_one_argument(self, memory: TenantMemory, given: dict[str, str]) -> None:
         """And names it."""
         assert "symptom: " in refusal(memory, lambda client: client.get_prompt("investigate_with_memory", given))
+
+
+class TestRecurrences:
+    def test_they_are_said_in_lines(self, memory: TenantMemory) -> None:
+        """A title cannot leave its quotes."""
+        made = make_finding(title='Lost" · entry 7\u2028', occurred_at="2026-01-02T03:04:05Z")
+        memory.record_finding(made)
+        memory.record_finding({**made, "incident": {"source": "pager", "id": "INC-again"}})
+
+        text = text_of(call(memory, "list_memory_recurrences", {"service": "checkout"}))
+
+        assert '[1] seen 2 times, last 2026-01-02 · "Lost⟨U+0022⟩ ⟨U+00B7⟩ entry 7' in text
+        assert "By month: 2026-01: 2" in text
+        nothing = text_of(call(memory, "list_memory_recurrences", {"service": "search"}))
+        assert "Nothing recurred" in nothing

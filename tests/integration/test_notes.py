@@ -83,7 +83,7 @@ class TestNotes:
         assert 2 == len(memory.notes("INC-live"))
         memory.note("INC-old", "another incident of that name")
         assert ["another incident of that name"] == [note.text for note in memory.notes("INC-old")]
-        assert 1 == sweep_notes(grandbo.database)
+        assert 1 == sweep_notes(grandbo.database, memory.tenant_id)
         assert (2, 1) == (len(memory.notes("INC-live")), len(memory.notes("INC-old")))
 
     @pytest.mark.parametrize("investigation", ["", " ", "a b", "-x", "x" * 129, "a\nb", None, 7])

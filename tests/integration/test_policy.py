@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -29,12 +30,13 @@ class TestChange:
         shown = memory.show_entry(entry)
         assert (7, 90, 30) == (
             after.policy.expiry_days["finding"],
-            after.policy.expiry_days["runbook"],
+            after.policy.expiry_days["decision"],
             after.policy.rrf_k,
         )
         assert before.position + 1 == after.position
         assert "policy_changed" == next(iter(memory.events(after=before.position)))["event_type"]
-        assert shown["expires_at"][:10] == shown["review_at"][:10]
+        expires_at, recorded_at = (datetime.fromisoformat(shown[name]) for name in ("expires_at", "recorded_at"))
+        assert timedelta(days=7) == expires_at - recorded_at
         assert memory.check_rebuild().ok
         assert after.policy == grandbo.tenant(memory.tenant.name).tenant.policy
 
@@ -72,6 +74,10 @@ class TestChange:
             {"roles": {"wizard": ["team"]}},
             {"default_visibility": "moon"},
             {"expiry_days": {"finding": 0}},
+            {"expiry_days": {"ruled_out": None}},
+            {"expiry_days": {"runbook": -1}},
+            {"review_days": {"runbook": 0}},
+            {"review_days": {"dream": 5}},
             {"expiry_days": {"dream": 5}},
             {"expiry_days": {"finding": 10**6}},
             {"rrf_k": 0},

@@ -70,6 +70,7 @@ class TestAgainstBruteForce:
                 limit=20,
             )
         assert wanted.ids == [match.entry_id for match in answer.matches]
+        assert wanted.restated == {match.entry_id: list(match.restated_ids) for match in answer.matches}
         assert wanted.eligible == answer.searched.eligible
         lexical = {match.entry_id: match.lexical.rank for match in answer.matches if match.lexical}
         assert {entry: rank for rank, entry in enumerate(wanted.lexical, 1) if entry in lexical} == lexical
@@ -271,12 +272,12 @@ class TestByName:
         """Default recall has the published, the disputed among them; each of the others is asked for by name."""
         states = ("published", "disputed", "archived", "superseded", "quarantined", "expired")
         ids = {state: memory.record_finding(make_finding()).acknowledgement.entry_id for state in states}
+        memory.embed()
         memory.dispute(ids["disputed"], other=ids["published"], reason="r")
         memory.archive(ids["archived"], reason="r")
         memory.supersede(ids["superseded"], ids["published"], reason="r")
         memory.quarantine(ids["quarantined"], reason="r")
         memory.expire(ids["expired"], "2026-02-01", reason="r")
-        memory.embed()
         topic = "checkout queue stalled after the lease renewal failed"
 
         def found(*names: str, mode: str = "hybrid") -> set[str]:

@@ -151,6 +151,9 @@ class History:
             lambda one: memory.release_impact(one, reason="r"),
             lambda one: memory.quarantine(one, reason="r"),
             lambda one: memory.release(one, reason="r"),
+            lambda one: memory.link(one, "duplicates", pick(self._ids), reason="r"),
+            lambda one: memory.link(one, "duplicates", pick(self._ids), reason="r"),
+            lambda one: memory.unlink(one, "duplicates", pick(self._ids), reason="r"),
             lambda one: memory.corroborate(one, incident=self._incident(), evidence=_EVIDENCE),
         ]
 

@@ -8,6 +8,7 @@ written down again from the design.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,9 +25,10 @@ from grandbo.text import terms
 
 @dataclass(frozen=True)
 class Expected:
-    """What recall must give: ids in order, and the rankings behind them."""
+    """What recall must give: ids in order, what is folded into each, and the rankings behind them."""
 
     ids: list[UUID]
+    restated: dict[UUID, list[UUID]]
     lexical: list[UUID]
     semantic: list[tuple[UUID, float]]
     eligible: int
@@ -68,8 +70,47 @@ def expected(
     for ranking in (lexical, [entry for entry, _ in semantic]):
         for rank, entry in enumerate(ranking, start=1):
             scores[entry] += 1 / (60 + rank)
-    ids = sorted(scores, key=lambda entry: (-scores[entry], entry))[:limit]
-    return Expected(ids, lexical, semantic, len(eligible))
+    ordered = sorted(scores, key=lambda entry: (-scores[entry], entry))
+    restated = _folded(cursor, tenant_id, ordered, {row["entry_id"]: row for row in entries})
+    ids = list(restated)[:limit]
+    return Expected(ids, {entry: restated[entry] for entry in ids}, lexical, semantic, len(eligible))
+
+
+def _folded(
+    cursor: Any, tenant_id: UUID, ordered: list[UUID], entries: dict[UUID, dict[str, Any]]
+) -> dict[UUID, list[UUID]]:
+    """Each entry in the first before it that says the same, by a person's word or word for word."""
+    linked = cursor.execute(
+        "SELECT from_entry, to_entry FROM grandbo.org_memory_links"
+        " WHERE tenant_id = %s AND to_position IS NULL AND link_type = 'duplicates'",
+        (tenant_id,),
+    ).fetchall()
+    pairs = {frozenset((row["from_entry"], row["to_entry"])) for row in linked}
+    folded: dict[UUID, list[UUID]] = {}
+    for entry in ordered:
+        row = entries[entry]
+        for kept, others in folded.items():
+            same_label = all(row[name] == entries[kept][name] for name in ("status", "disputed"))
+            by_link = any(frozenset((entry, other)) in pairs for other in (kept, *others))
+            if same_label and (by_link or _says_nothing_more(row, entries[kept])):
+                others.append(entry)
+                break
+        else:
+            folded[entry] = []
+    return folded
+
+
+def _says_nothing_more(row: dict[str, Any], kept: dict[str, Any]) -> bool:
+    if any(row[name] != kept[name] for name in ("kind", "service", "namespace", "applicability")):
+        return False
+
+    def words(text: str) -> list[str]:
+        around = ".,;:!\"'`*_()[]{}\u2018\u2019\u201c\u201d"
+        plain = (word.strip(around) for word in unicodedata.normalize("NFKC", text).casefold().split())
+        return [word for word in plain if word not in ("", "a", "an", "the")]
+
+    same_words = all(words(row[name]) == words(kept[name]) for name in ("title", "summary"))
+    return same_words and (not row["body"].strip() or words(row["body"]) == words(kept["body"]))
 
 
 def _semantic(

@@ -89,6 +89,7 @@ class Twins:
             (f"{side} admin verify", said(memory.verify)),
             (f"{side} admin check", said(memory.check_rebuild)),
             (f"{side} admin keys", said(memory.keys)),
+            (f"{side} admin recurrences", said(memory.recurrences)),
         ]
         return told
 

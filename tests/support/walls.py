@@ -13,6 +13,7 @@ from grandbo.storage.compiling import CompiledStatement, Executable
 from grandbo.storage.tables import SCHEMA, SCRATCH_SCHEMA
 from grandbo.storage.walls import (
     CANDIDATE_POLICIES,
+    CARE_POLICIES,
     FEEDBACK_POLICIES,
     LINK_POLICIES,
     LOG_POLICIES,
@@ -28,7 +29,9 @@ from grandbo.storage.walls import (
 Connection = psycopg.Connection[tuple[object, ...]]
 
 _PROJECTIONS = PROJECTION_POLICIES | LINK_POLICIES | CANDIDATE_POLICIES | FEEDBACK_POLICIES
-_ALL_POLICIES = LOG_POLICIES | _PROJECTIONS | OPERATIONAL_POLICIES | RECEIPT_ENTRY_POLICIES | NOTE_POLICIES
+_ALL_POLICIES = (
+    LOG_POLICIES | _PROJECTIONS | OPERATIONAL_POLICIES | RECEIPT_ENTRY_POLICIES | NOTE_POLICIES | CARE_POLICIES
+)
 _POLICIES = {SCHEMA: _ALL_POLICIES, SCRATCH_SCHEMA: scratch_policies(_PROJECTIONS)}
 
 _COLUMN = r"[a-z_.]*\b"

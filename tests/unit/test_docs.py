@@ -85,7 +85,7 @@ class TestCommandLine:
         words = shlex.split(line, comments=True)[1:]
         group = get_command(app)
         context = group.make_context("grandbo", words)
-        while True:
+        while context._protected_args or context.args or not getattr(group, "invoke_without_command", False):
             name, group, words = group.resolve_command(  # type: ignore[attr-defined]
                 context, [*context._protected_args, *context.args]
             )

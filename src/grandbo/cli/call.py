@@ -91,6 +91,27 @@ def command(app: typer.Typer, name: str, *, example: str | None = None) -> Calla
     return register
 
 
+def group_command(app: typer.Typer, *, example: str) -> Callable[[Body[P]], Body[P]]:
+    """Register what a group does by itself, where none of its commands is named."""
+
+    def register(body: Body[P]) -> Body[P]:
+        run = _with_shared_options(body)
+
+        def run_alone(context: typer.Context, **values: Any) -> None:
+            if context.invoked_subcommand is None:
+                run(**values)
+
+        own = list(inspect.signature(run).parameters.values())
+        first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        run_alone.__signature__ = inspect.Signature([first, *own])  # type: ignore[attr-defined]  # as below
+        run_alone.__annotations__ = {item.name: item.annotation for item in (first, *own)}
+        run_alone.__doc__ = inspect.getdoc(body)
+        app.callback(invoke_without_command=True, epilog=f"Example: {example}")(run_alone)
+        return body
+
+    return register
+
+
 def _with_shared_options(body: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         call = Call(values.pop("as_json"), values.pop("tenant"), values.pop("principal"))

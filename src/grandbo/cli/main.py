@@ -11,6 +11,7 @@ import typer
 from grandbo import __version__
 from grandbo.cli import (
     agents,
+    care,
     configuration,
     demo,
     doctor,
@@ -73,6 +74,7 @@ for _part in (
     impact,
     review,
     screen,
+    care,
     proof,
     doctor,
     configuration,

@@ -44,7 +44,8 @@ def set_(
     """
     Change fields of the policy and keep all else.
 
-    In `roles` and `expiry_days` only the named keys change. Recall as of a moment goes on using the policy of then.
+    In `roles`, `expiry_days` and `review_days` only the named keys change. Recall as of a moment goes on using the
+    policy of then.
     """
     wanted = dict(_pair(item) for item in changes)
     with call.memory() as memory:

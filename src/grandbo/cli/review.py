@@ -79,6 +79,19 @@ def list_(
     print_table(columns, [[_cell(item[name]) for name in columns] for item in found])
 
 
+@command(review, "detect", example="grandbo review detect --tenant acme")
+def detect(call: Call) -> None:
+    """Compare entries that were not compared yet; what contradicts waits as a candidate, and nothing else happens."""
+    with call.memory() as memory:
+        found = memory.detect_contradictions().as_dict()
+    if call.json:
+        print_json(found)
+    else:
+        say(
+            f"{found['compared']} entries compared, {found['proposed']} disputes wait, {found['pending']} entries left."
+        )
+
+
 @command(review, "show")
 def show(call: Call, candidate_id: _Id) -> None:
     """Show a candidate with its evidence and flags, and the nearest entries with what is different in them."""
@@ -234,7 +247,30 @@ def _lines(found: dict[str, Any]) -> list[str]:
         [f"   decided  {found['outcome'] or ''} {plain(found['decision_reason'] or '')}"] if found["decided_by"] else []
     )
     lines += [f"   related  {item['entry_id']} {plain(item['title'])}" for item in found["related"]]
-    lines += [f"   nearest  {item['entry_id']} {plain(item['title'])}" for item in found["nearest"]]
+    if found["dispute"] is not None:
+        lines.append(f"   against  {found['disputes']} {plain(found['dispute']['title'])}")
+        lines += _contradiction_lines(found["dispute"]["contradictions"])
+    for item in found["nearest"]:
+        lines.append(f"   nearest  {item['entry_id']} {plain(item['title'])}{_near_marks(item)}")
+        lines += _contradiction_lines(item["contradictions"])
+    lines += [
+        f"   recurs   {item['entry_id']} has {item['open_follow_ups']} follow-ups open" for item in found["recurrence"]
+    ]
     for text in (content["summary"], content["body"]):
         lines += ["", *(plain(line) for line in text.splitlines())] if text else []
+    return lines
+
+
+def _near_marks(item: dict[str, Any]) -> str:
+    return " (near duplicate)" if item["near_duplicate"] else ""
+
+
+def _contradiction_lines(judgement: dict[str, Any]) -> list[str]:
+    lines = []
+    for found in judgement["findings"]:
+        lines += [f"      {found['rule']} of {plain(found['subject'])}:"]
+        lines += [f"        - {plain(found[side])}" for side in ("a", "b")]
+    if judgement["unjudged"]:
+        reasons = sorted({item["reason"] for item in judgement["unjudged"]})
+        lines.append(f"      not judged: {', '.join(reasons)}")
     return lines

@@ -90,13 +90,14 @@ def _tell_next_steps(url: str) -> None:
 
 def worker(call: Call) -> None:
     """
-    Embed what lacks a vector.
+    Embed what lacks a vector, look for contradictions, note expiries.
 
     For all tenants, until SIGTERM, which ends it with 0, or Ctrl-C.
     """
     settings = call.settings(serving=True, bulk=True)
     if settings.embedder == "none":
         raise ConfigurationError("GRANDBO_EMBEDDER is `none`: there is nothing for a worker to do.")
+    from grandbo.workers.caretaker import Caretaker
     from grandbo.workers.embedding import EmbeddingWorker
 
     with call.open(settings) as grandbo:
@@ -107,8 +108,13 @@ def worker(call: Call) -> None:
             running.stop()
 
         signal.signal(signal.SIGTERM, stop)
+        caretaker = Caretaker(grandbo.database, clock=grandbo.clock)
+        caretaker.start()
         tell(f"The worker (process {os.getpid()}) watches the backlog of all tenants.")
-        running.run()
+        try:
+            running.run()
+        finally:
+            caretaker.stop()
 
 
 def migrate(call: Call) -> None:

@@ -22,7 +22,7 @@ from grandbo.events.models import (
 )
 from grandbo.types import Kind, Precision, PrincipalType
 
-Outcome = Literal["recorded", "corroborated", "known", "merged", "awaits_second"]
+Outcome = Literal["recorded", "corroborated", "known", "merged", "awaits_second", "disputed"]
 
 
 # What a reviewer should look at first, 0 to 100.
@@ -56,7 +56,11 @@ class CandidateContent(Part):
 
 
 class CandidateProposed(EventBody):
-    """Someone proposed something; it waits for a person. `into`: the entry that it would correct."""
+    """
+    Someone proposed something; it waits for a person. `into`: the entry that it would correct.
+
+    `disputes`: not to say something new, but that `into`, whose content it has, and this entry contradict each other.
+    """
 
     EVENT_TYPE: ClassVar[str] = "candidate_proposed"
 
@@ -66,6 +70,7 @@ class CandidateProposed(EventBody):
     risk: Risk
     author_type: PrincipalType
     into: UuidText | None
+    disputes: UuidText | None
     reason: Text
     screened: Screened
 
@@ -94,7 +99,8 @@ class CandidateApproved(CandidateChanged):
     """
     A person let it into the memory, or is the first of two who must.
 
-    The content is as approved; the entry's own event follows in the same command.
+    The content is as approved; the entry's own event follows in the same command. `other_revision`: the one that the
+    approval of a dispute gave its other side, if it gave it one.
     """
 
     EVENT_TYPE: ClassVar[str] = "candidate_approved"
@@ -103,6 +109,7 @@ class CandidateApproved(CandidateChanged):
     outcome: Outcome
     entry_id: UuidText | None
     entry_revision: Count | None
+    other_revision: Count | None
 
 
 class CandidateRejected(CandidateChanged):

@@ -227,6 +227,19 @@ class EntryExpirySet(EntryChanged):
     expires_at: UtcTime
 
 
+class EntryExpired(EventBody):
+    """
+    The entry, at this revision, has passed its expiry: put on the record by the sweep.
+
+    It makes no revision, and no answer goes by it: what has expired is decided by `expires_at` alone.
+    """
+
+    EVENT_TYPE: ClassVar[str] = "entry_expired"
+
+    revision: Count
+    expires_at: UtcTime
+
+
 class EntryReclassified(EntryChanged):
     """
     What it counts as is another; the claim, which kind and tier are part of, is told apart anew.
@@ -334,6 +347,7 @@ class Policy(Part):
     """
     What a tenant decides for itself. Temporal: recall as of a moment uses the policy of that moment.
 
+    `expiry_days`: 0 for a kind that does not expire, which is kept by review alone, every `review_days`.
     `stamps` empty: recall uses whatever space its process embeds in. `floor`: how many core references an answer
     without a match gives. Candidates of the second-approval kinds and tiers need two people; `pending_candidates` of
     one principal may wait at once. `screening`: what becomes of a text, for each signal of the screen.
@@ -342,7 +356,8 @@ class Policy(Part):
     tiers: tuple[Text, ...]
     roles: dict[Text, tuple[Text, ...]]
     default_visibility: Text
-    expiry_days: dict[Text, Count]
+    expiry_days: dict[Text, Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]]
+    review_days: dict[Text, Count]
     rrf_k: Count
     candidates: Count
     lexical_floor_bp: BasisPoints

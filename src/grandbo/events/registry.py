@@ -31,6 +31,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         models.EntrySuperseded,
         models.EntryVerified,
         models.EntryExpirySet,
+        models.EntryExpired,
         models.EntryReclassified,
         models.EntryQuarantined,
         models.EntryReleased,
@@ -64,8 +65,13 @@ def _recorded_of_before(document: Document) -> Document:
 
 
 def _policy_of_before(document: Document) -> Document:
-    """Before a policy could say more, recall took the space of its process and gave no floor, and one approved."""
+    """
+    Before a policy could say more, recall took the space of its process and gave no floor, and one approved.
+
+    What expired was due for review when it did.
+    """
     later = {
+        "review_days": document["policy"]["expiry_days"],
         "stamps": [],
         "floor": 0,
         "second_approval_kinds": [],

@@ -13,6 +13,8 @@ from grandbo.http.audit_routes import audit_routes
 from grandbo.http.body import READ_SECONDS, BodyLimit
 from grandbo.http.candidate_routes import candidate_routes
 from grandbo.http.candidate_schemas import CANDIDATE_DOCUMENTS
+from grandbo.http.care_routes import care_routes
+from grandbo.http.care_schemas import CARE_DOCUMENTS
 from grandbo.http.edge import LOOPBACK_HOSTS, Edge
 from grandbo.http.entry_routes import entry_routes
 from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
@@ -74,6 +76,7 @@ def build_app(
     app.include_router(receipt_routes(grandbo))
     app.include_router(impact_routes(grandbo))
     app.include_router(audit_routes(grandbo))
+    app.include_router(care_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
     app.include_router(tool_routes(grandbo))
@@ -90,6 +93,7 @@ def build_app(
         CANDIDATE_DOCUMENTS,
         POLICY_DOCUMENTS,
         INVESTIGATION_DOCUMENTS,
+        CARE_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(

@@ -6,9 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grandbo.events.candidates import Outcome
 from grandbo.http.entry_schemas import FieldDifferenceDocument, Id, Time
 from grandbo.http.schemas import SAYING_TEXT, TEXT, EvidenceDocument, FindingDocument, FullName
+from grandbo.memory.contradiction import Rule
 from grandbo.memory.govern import REASON_LIMIT
+from grandbo.memory.statements import Slot
 from grandbo.types import Kind, PrincipalType
 
 Reason = Annotated[str, Field(min_length=1, max_length=REASON_LIMIT, pattern=SAYING_TEXT)]
@@ -76,7 +79,7 @@ class DecidedDocument(_Document):
     position: int = Field(ge=1)
     hash: str = Field(pattern="^[0-9a-f]{64}$")
     status: Literal["pending", "approved", "rejected", "withdrawn"]
-    outcome: Literal["recorded", "corroborated", "known", "merged", "awaits_second"] | None
+    outcome: Outcome | None
     entry_id: Id | None
     entry_revision: int | None
     appended: bool
@@ -97,6 +100,7 @@ class CandidateSummaryDocument(_Document):
     flags: list[str]
     risk: int
     into: Id | None
+    disputes: Id | None = Field(description="The entry that `into` contradicts: approving marks both as disputed.")
     author_type: PrincipalType
     proposed_by: str
     proposed_at: Time
@@ -120,6 +124,68 @@ class RelatedDocument(_Document):
     same_text: bool
 
 
+class SpanDocument(_Document):
+    """Characters of a field."""
+
+    model_config = ConfigDict(extra="forbid", title="Span")
+
+    field: str
+    start: int
+    end: int
+
+
+class ContradictionDocument(_Document):
+    """Two sentences that cannot both hold, by which rule, and where they stand."""
+
+    model_config = ConfigDict(extra="forbid", title="Contradiction")
+
+    rule: Rule
+    subject: str
+    slot: Slot
+    a: str
+    b: str
+    spans: list[SpanDocument]
+
+
+class UnjudgedDocument(_Document):
+    """What the rules could not judge, and why; of the whole pair where it has no span."""
+
+    model_config = ConfigDict(extra="forbid", title="Unjudged")
+
+    reason: str
+    side: Literal["a", "b"] | None
+    span: SpanDocument | None
+
+
+class JudgementDocument(_Document):
+    """What a version of the rules found between two texts, and what it could not judge."""
+
+    model_config = ConfigDict(extra="forbid", title="Judgement")
+
+    version: int
+    findings: list[ContradictionDocument]
+    unjudged: list[UnjudgedDocument]
+
+
+class RecurrenceDocument(_Document):
+    """An entry of the same service, near it, whose follow-ups are still open."""
+
+    model_config = ConfigDict(extra="forbid", title="Recurrence")
+
+    entry_id: Id
+    title: str
+    open_follow_ups: int
+
+
+class DisputedPairDocument(_Document):
+    """Of a dispute: the title of the other entry, and what the two say against each other as they stand."""
+
+    model_config = ConfigDict(extra="forbid", title="DisputedPair")
+
+    title: str
+    contradictions: JudgementDocument
+
+
 class NearestDocument(_Document):
     """A live entry near in words or meaning, and what is different in it."""
 
@@ -128,6 +194,10 @@ class NearestDocument(_Document):
     entry_id: Id
     revision: int
     title: str
+    service: str
+    near_duplicate: bool = Field(description="It says the same, by its words or by a meaning as good as the same.")
+    open_follow_ups: int
+    contradictions: JudgementDocument = Field(description="`a` is the candidate, `b` the entry.")
     changes: list[FieldDifferenceDocument]
 
 
@@ -140,6 +210,8 @@ class CandidateDocument(CandidateSummaryDocument):
     proposal_reason: str
     related: list[RelatedDocument]
     nearest: list[NearestDocument]
+    recurrence: list[RecurrenceDocument]
+    dispute: DisputedPairDocument | None
 
 
 class CandidatesDocument(_Document):

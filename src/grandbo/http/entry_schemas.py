@@ -251,6 +251,7 @@ class EntryDocument(ListedEntryDocument):
 
     links: list[LinkDocument]
     feedback: FeedbackCountsDocument
+    trust_bp: int = Field(description="The author's confidence, moved by what has happened to the entry since.")
 
 
 class PastEntryDocument(ListedEntryDocument):
@@ -259,6 +260,7 @@ class PastEntryDocument(ListedEntryDocument):
     model_config = ConfigDict(extra="forbid", title="PastEntry")
 
     links: list[LinkDocument]
+    trust_bp: int = Field(description="As it was then.")
     as_of: MomentDocument
 
 

@@ -28,7 +28,7 @@ _MEANING = {
 
 
 class PolicyChangeDocument(BaseModel):
-    """The fields to replace, and why; in `roles` and `expiry_days` the named keys. Null leaves a field as it is."""
+    """The fields to replace, and why; in `roles`, `expiry_days`, `review_days` the named keys. Null leaves a field."""
 
     model_config = ConfigDict(extra="forbid", title="PolicyChange")
 

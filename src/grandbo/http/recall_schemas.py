@@ -103,11 +103,13 @@ class MatchDocument(Document):
     disputed: bool
     disputed_with: str | None = Field(json_schema_extra={"format": "uuid"})
     confidence_bp: int
+    trust_bp: int = Field(description="The author's confidence, moved by what has happened to the entry since.")
     author_type: PrincipalType
     occurred_at: str | None
     verified_at: str | None
     expires_at: str
     evidence: list[EvidenceDocument]
+    open_follow_ups: int = Field(description="How many pieces of its evidence are follow-ups that are still open.")
     external_id: str | None
     visibility: str
     namespace: str
@@ -116,6 +118,8 @@ class MatchDocument(Document):
     score: float
     lexical: LexicalDocument | None
     semantic: SemanticDocument | None
+    restated: int = Field(description="How many others that were found say nothing but this.")
+    restated_ids: list[Annotated[str, Field(json_schema_extra={"format": "uuid"})]]
 
 
 class ExcludedDocument(Document):
@@ -205,6 +209,7 @@ class ReceiptMatchDocument(Document):
     semantic_rank: int | None
     distance: float | None
     disputed: bool = False
+    restated: int = 0
 
 
 class ReceiptDocument(Document):

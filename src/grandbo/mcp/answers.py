@@ -16,10 +16,10 @@ from grandbo.recall.block import EVIDENCE_NOT_INSTRUCTION, ContextBlock, fence, 
 from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, estimate_tokens
 from grandbo.recall.entry_block import entry_block
 from grandbo.recall.layers import Layered
-from grandbo.recall.recurrences import Recurrences
 
 _SHOWN_ENTRIES = 20
 _SHOWN_REVISIONS = 50
+_SHOWN_MONTHS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +91,26 @@ def history_text(revisions: list[dict[str, Any]]) -> str:
     return fence(lines, marker)
 
 
-def answer_of_recurrences(found: Recurrences) -> ToolAnswer:
+def answer_of_recurrences(found: dict[str, Any]) -> ToolAnswer:
     """Counts, one line each."""
     marker = new_marker()
     lines = [EVIDENCE_NOT_INSTRUCTION]
-    if not found.entries:
-        lines.append("Nothing was seen: no entry of this service that you may see came from an incident.")
-    for number, entry in enumerate(found.entries[:_SHOWN_ENTRIES], start=1):
-        times = "once" if entry["seen"] == 1 else f"{entry['seen']} times"
-        last = f", last {entry['last_at'][:10]}" if entry["last_at"] else ""
-        what = f"{entry['kind']} {quoted(entry['title'], marker)} · entry {entry['entry_id']}"
-        lines.append(f"[{number}] seen {times}{last} · {what}")
-    if len(found.entries) > _SHOWN_ENTRIES or found.has_more:
+    if not found["entries"]:
+        lines.append("Nothing recurred: no entry that you may see was seen in more than one incident.")
+    for number, entry in enumerate(found["entries"][:_SHOWN_ENTRIES], start=1):
+        times = "once" if entry["occurrences"] == 1 else f"{entry['occurrences']} times"
+        follow_ups = f" · {entry['open_follow_ups']} follow-ups open" if entry["open_follow_ups"] else ""
+        what = f"{quoted(entry['title'], marker)} · entry {entry['entry_id']}{follow_ups}"
+        lines.append(f"[{number}] seen {times}, last {entry['last'][:10]} · {what}")
+    if len(found["entries"]) > _SHOWN_ENTRIES:
         lines.append("More entries were seen less often.")
-    if found.months:
-        lines.append("By month: " + ", ".join(f"{item['month']}: {item['seen']}" for item in found.months))
-    document = found.as_dict()
-    more = found.has_more or len(found.entries) > _SHOWN_ENTRIES
+    if found["months"]:
+        counts = ", ".join(f"{item['month']}: {item['occurrences']}" for item in found["months"][-_SHOWN_MONTHS:])
+        lines.append(f"By month: {counts}")
+    shown = {name: found[name] for name in ("services", "months")}
     return ToolAnswer(
-        fence(lines, marker), {**document, "entries": document["entries"][:_SHOWN_ENTRIES], "has_more": more}
+        fence(lines, marker),
+        {**shown, "entries": found["entries"][:_SHOWN_ENTRIES], "has_more": len(found["entries"]) > _SHOWN_ENTRIES},
     )
 
 

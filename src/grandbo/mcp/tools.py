@@ -154,13 +154,13 @@ TOOLS: tuple[ToolEntry, ...] = (
         title="Count how often something was seen",
         description=(
             "How often an entry, or what is known of a service, was seen in incidents: the incident that taught it "
-            "and those that support it, with the last date, by entry and by month. Give entry_id or service, not both."
+            "and those that support it, with the last date, by entry, by service and by month."
         ),
         parameters=(
-            Parameter("entry_id", "The id of an entry; empty to ask by service.", default=""),
-            Parameter("service", "The exact name of a service; empty to ask by entry.", default=""),
+            Parameter("entry_id", "Only this entry, by its id; empty for all.", default=""),
+            Parameter("service", "Only this service, by its exact name; empty for all.", default=""),
         ),
-        gives={"entries": _ROWS, "months": _ROWS, "has_more": _FLAG},
+        gives={"entries": _ROWS, "services": _ROWS, "months": _ROWS, "has_more": _FLAG},
         acts=("recall",),
         run=_list_memory_recurrences,
     ),

@@ -53,6 +53,8 @@ class CandidateState:
     outcome: Outcome | None
     entry_id: UUID | None
     entry_revision: int | None
+    disputes: UUID | None
+    other_revision: int | None
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> CandidateState:
@@ -109,6 +111,12 @@ def check_candidate(state: CandidateState, verb: str, expected_version: int | No
             entry_status=state.status,
             allowed=possible,
         )
+    if state.disputes is not None and verb in ("amend", "merge"):
+        raise IllegalTransition(
+            f"A dispute says that two entries contradict each other; {verb} is not possible, approve or reject it.",
+            entry_status=state.status,
+            allowed=["approve", "reject"],
+        )
     if expected_version is not None and expected_version != state.version:
         raise CandidateStale(expected=expected_version, current=state.version)
 
@@ -140,6 +148,7 @@ def decide_propose(
         risk=risk_of(flags),
         author_type=author_type,
         into=str(into) if into else None,
+        disputes=None,
         reason=reason,
         screened=screened,
     )
@@ -198,6 +207,7 @@ def decide_approve(
     reason: str,
     entry_id: UUID | None = None,
     entry_revision: int | None = None,
+    other_revision: int | None = None,
 ) -> events.CandidateApproved:
     """A person let it in."""
     return events.CandidateApproved(
@@ -207,6 +217,7 @@ def decide_approve(
         outcome=outcome,
         entry_id=str(entry_id) if entry_id else None,
         entry_revision=entry_revision,
+        other_revision=other_revision,
     )
 
 

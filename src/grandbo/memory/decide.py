@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from grandbo.applicability import Applies
@@ -16,6 +16,8 @@ from grandbo.memory.finding import Finding, Incident
 from grandbo.types import PrincipalType, digest_of, utc_text
 
 FUTURE_TOLERANCE = timedelta(days=1)
+# What does not expire by itself. A date, so that validity stays one comparison.
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def _recorded(
     # Valid from when it happened, so that "what was valid then" has an answer for incidents imported years later.
     valid_from = finding.valid_from.at if finding.valid_from else min(occurred.at if occurred else now, now)
     days = policy.expiry_days.get(finding.kind, 90)
-    expires_at = finding.expires_at.at if finding.expires_at else now + timedelta(days=days)
+    by_policy = now + timedelta(days=days) if days else NEVER
+    expires_at = finding.expires_at.at if finding.expires_at else by_policy
     if expires_at <= max(now, valid_from):
         raise InvalidInput("expires_at: the time has passed already.", field="expires_at")
     return EntryRecorded(
@@ -132,7 +135,7 @@ def _recorded(
         ended_at=utc_text(finding.ended_at.at) if finding.ended_at else None,
         valid_from=utc_text(valid_from),
         expires_at=utc_text(expires_at),
-        review_at=utc_text(now + timedelta(days=days)),
+        review_at=utc_text(now + timedelta(days=policy.review_days.get(finding.kind, 90))),
         status="quarantined" if is_quarantined else "published",
         screened=screened,
     )

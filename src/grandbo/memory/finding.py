@@ -39,6 +39,7 @@ NAME_LIMIT = 200
 URI_LIMIT = 2_000
 
 MEMORY_SCHEME = "grandbo:"
+FOLLOW_UP = "follow_up"
 
 
 class Refusal(ValueError):
@@ -218,7 +219,8 @@ class Finding(Submitted):
 
     @model_validator(mode="after")
     def _corroborated(self) -> Self:
-        if all(item.uri.lower().startswith(MEMORY_SCHEME) for item in self.evidence):
+        # What is still to be done says nothing of where the claim comes from.
+        if all(item.uri.lower().startswith(MEMORY_SCHEME) or item.type == FOLLOW_UP for item in self.evidence):
             raise Refusal(EvidenceMissing(field="evidence"))
         if self.occurred_at and self.ended_at and self.ended_at.at < self.occurred_at.at:
             raise ValueError("ended_at lies before occurred_at")

@@ -8,7 +8,6 @@ reads them sees at least the tiers that their author saw, so that nothing comes 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -20,9 +19,9 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.errors import InvalidInput, QuotaExceeded
 from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.storage.database import Database, Transaction
+from grandbo.storage.database import Database
 from grandbo.storage.tables import notes
-from grandbo.storage.tenancy import TENANT, all_tenants, of_tenant
+from grandbo.storage.tenancy import TENANT, of_tenant
 from grandbo.text import check_text
 from grandbo.types import Clock, Principal, new_id, utc_now, utc_text
 
@@ -178,17 +177,8 @@ def close_investigation(database: Database, tenant_id: UUID, principal: Principa
         return len(transaction.execute(_FORGET, key))
 
 
-def sweep_notes(database: Database, *, clock: Clock = utc_now) -> int:
-    """Forget the notes of every investigation that is over, in all tenants. No answer depends on its having run."""
-    since = clock() - KEPT_FOR
-    return sum(_swept(database, tenant_id, since) for tenant_id in all_tenants(database))
-
-
-def _swept(database: Database, tenant_id: UUID, since: datetime) -> int:
+def sweep_notes(database: Database, tenant_id: UUID, *, clock: Clock = utc_now) -> int:
+    """Forget the notes of every investigation that is over. No answer depends on its having run."""
+    params = {"tenant_id": tenant_id, "since": clock() - KEPT_FOR}
     with database.transaction("writer", tenant_id) as transaction:
-        return _forgotten(transaction, {"tenant_id": tenant_id, "since": since})
-
-
-def _forgotten(transaction: Transaction, params: dict[str, Any]) -> int:
-    rows: Sequence[Any] = transaction.execute(_SWEEP, params)
-    return len(rows)
+        return len(transaction.execute(_SWEEP, params))

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from grandbo.errors import IllegalTransition, InvalidInput, PolicyStale
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import Policy, PolicyChanged, StampInForce
+from grandbo.memory.candidate_content import GUIDANCE
 from grandbo.memory.commands import Command, run_command
 from grandbo.memory.govern import REASON_LIMIT, check_reason
 from grandbo.memory.policy import ROLES, require
@@ -77,7 +78,8 @@ def change_policy(
     clock: Clock = utc_now,
 ) -> PolicyInForce:
     """
-    Replace the named fields; in `roles` and `expiry_days` the named keys. What is null stays as it is.
+    Replace the named fields; in `roles`, `expiry_days` and `review_days` the named keys. A field that is null stays as
+    it is; a kind whose `expiry_days` are null or 0 does not expire.
 
     Raises:
         InvalidInput: a field that is none, or a value that it cannot have.
@@ -133,6 +135,8 @@ def decide_change_policy(
     for field, value in given.items():
         is_merged = isinstance(document[field], dict) and isinstance(value, dict)
         document[field] = {**document[field], **value} if is_merged else value
+        if field == "expiry_days" and is_merged:
+            document[field] = {kind: 0 if days is None else days for kind, days in document[field].items()}
     try:
         after = Policy.model_validate_json(_json(document))
     except ValidationError as error:
@@ -168,6 +172,10 @@ def _check(policy: Policy) -> None:
         raise _refused("default_visibility", "it must be one of the tiers")
     if set(policy.expiry_days) != set(KINDS) or max(policy.expiry_days.values()) > LONGEST_DAYS:
         raise _refused("expiry_days", f"1 to {LONGEST_DAYS} days for some of {', '.join(KINDS)}")
+    if endless := [kind for kind, days in policy.expiry_days.items() if days == 0 and kind not in GUIDANCE]:
+        raise _refused("expiry_days", f"{endless[0]} must expire; 0, never, is for {', '.join(sorted(GUIDANCE))}")
+    if set(policy.review_days) != set(KINDS) or max(policy.review_days.values()) > LONGEST_DAYS:
+        raise _refused("review_days", f"1 to {LONGEST_DAYS} days for some of {', '.join(KINDS)}")
     if not set(policy.second_approval_tiers) <= set(tiers):
         raise _refused("second_approval_tiers", "they must be among the tiers")
     if not set(policy.second_approval_kinds) <= set(KINDS):

@@ -45,7 +45,9 @@ DEFAULT_POLICY = Policy(
     tiers=TIERS,
     roles=ROLE_TIERS,
     default_visibility="team",
-    expiry_days=dict.fromkeys(KINDS, 90),
+    # What is maintained is kept by review, and does not end by itself.
+    expiry_days={**dict.fromkeys(KINDS, 90), "runbook": 0, "reference": 0},
+    review_days=dict.fromkeys(KINDS, 90),
     rrf_k=60,
     candidates=25,
     lexical_floor_bp=200,

@@ -20,9 +20,10 @@ from grandbo.errors import InvalidInput, NotFound, QuotaExceeded
 from grandbo.events.candidates import CandidateChanged, CandidateContent, CandidateProposed
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import Policy
-from grandbo.memory import candidacy, lifecycle
+from grandbo.memory import candidacy, disputing, lifecycle
 from grandbo.memory.candidacy import CandidateState, Decided
 from grandbo.memory.candidate_content import content_of, finding_of, merged_changes, with_origin
+from grandbo.memory.candidate_rows import CANDIDATE
 from grandbo.memory.commands import Appended, Command, Decide, run_command
 from grandbo.memory.decide import decide_record_finding
 from grandbo.memory.finding import Finding, parse_finding, said_by
@@ -33,25 +34,14 @@ from grandbo.memory.record import SAME_CLAIM, same_claim
 from grandbo.memory.screening import Screening, screening_key
 from grandbo.memory.wishes import correction_values
 from grandbo.storage.database import Database, Row, Step
-from grandbo.storage.tables import candidates, events
+from grandbo.storage.tables import candidates
 from grandbo.storage.tenancy import of_tenant
 from grandbo.text import check_text
 from grandbo.types import Clock, Principal, derived_id, digest_of, new_id, utc_now
 
-CANDIDATE = (
-    sa.select(candidates, events.c.hash)
-    .join(events, sa.and_(events.c.tenant_id == candidates.c.tenant_id, events.c.position == candidates.c.position))
-    .where(
-        of_tenant(candidates),
-        of_tenant(events),
-        candidates.c.candidate_id == sa.bindparam("candidate_id", type_=sa.Uuid),
-    )
-)
 _PENDING_OF = sa.select(sa.func.count().label("pending")).where(
     of_tenant(candidates), candidates.c.proposed_by == sa.bindparam("principal"), candidates.c.status == "pending"
 )
-
-
 _Decision = Callable[[CandidateState, list[list[Row]], datetime], list[Event]]
 
 
@@ -147,13 +137,16 @@ class Candidates:
         self, candidate_id: UUID, *, reason: str, changes: Mapping[str, Any] | None = None, **options: Any
     ) -> Decided:
         """
-        Let it in as an entry of its own; one that says word for word the same is corroborated instead.
+        Let it in as an entry of its own; one that says word for word the same is corroborated instead. A dispute marks
+        both of its entries, each with the other.
 
         Args:
             changes: fields that the reviewer sets, of those that a finding has.
         """
         require(self._principal, "govern")
         seen = self._read(candidate_id)
+        if seen.disputes is not None:
+            return self._approve_dispute(seen, seen.disputes, reason, changes, options)
         screening = self._screening()
         finding = screening.finding(finding_of(seen.content, changes))
         content = content_of(finding, check_visibility(self._policy, self._principal, finding.visibility))
@@ -178,6 +171,29 @@ class Candidates:
 
         said = {"changes": dict(changes or {})}
         return self._decide("approve", seen, reason, said, [(SAME_CLAIM, claim)], decide, screening, **options)
+
+    def _approve_dispute(
+        self,
+        seen: CandidateState,
+        other_id: UUID,
+        reason: str,
+        changes: Mapping[str, Any] | None,
+        options: dict[str, Any],
+    ) -> Decided:
+        if changes:
+            raise InvalidInput("changes: a dispute has nothing to set; approve it as it is.", field="changes")
+        assert seen.into is not None
+        candidate_id, content = seen.candidate_id, seen.content
+
+        def decide(state: CandidateState, found: list[list[Row]], _now: datetime) -> list[Event]:
+            candidacy.check_decider(state, self._principal)
+            if candidacy.awaits_second(state, content, self._policy, self._principal):
+                return [Event(candidate_id, candidacy.decide_approve(state, content, "awaits_second", reason))]
+            into, other = (visible_state(rows, self._tiers) for rows in found)
+            return disputing.approve_pair(candidate_id, state, content, (into, other), reason)
+
+        reads = [self._entry(seen.into), self._entry(other_id)]
+        return self._decide("approve", seen, reason, {"changes": {}}, reads, decide, self._screening(), **options)
 
     def merge(
         self,
@@ -257,7 +273,9 @@ class Candidates:
         if seen.status != "withdrawn" or seen.proposed_by != self._principal.ref:
             require(self._principal, "govern")
         reads = []
-        if seen.entry_id is not None:
+        if seen.disputes is not None and seen.entry_id is not None:
+            reads = [self._entry(seen.entry_id), self._entry(seen.disputes)]
+        elif seen.entry_id is not None:
             earlier = {
                 "tenant_id": self._tenant_id,
                 "entry_id": seen.entry_id,
@@ -267,7 +285,10 @@ class Candidates:
 
         def decide(state: CandidateState, found: list[list[Row]], _now: datetime) -> list[Event]:
             undone = [Event(candidate_id, candidacy.decide_reopen(state, reason))]
-            if state.entry_id is not None:
+            if state.disputes is not None and state.entry_id is not None:
+                into, other = (visible_state(rows, self._tiers) for rows in found)
+                undone += disputing.undo_pair(state, (into, other), reason)
+            elif state.entry_id is not None:
                 entry = visible_state(found[0], self._tiers)
                 before = EntryState.of_row(found[1][0]) if found[1] else None
                 body = candidacy.decide_undoing(state, entry, before, reason)
@@ -285,7 +306,8 @@ class Candidates:
     def _visible(self, rows: Sequence[Row]) -> CandidateState:
         """What is not there and what is not the caller's to see are told apart by nothing."""
         is_own = bool(rows) and rows[0]["proposed_by"] == self._principal.ref
-        if not rows or (rows[0]["visibility"] not in self._tiers and not is_own):
+        pair = (rows[0]["pair_tiers"] or ()) if rows else ()
+        if not rows or (rows[0]["visibility"] not in self._tiers and not is_own) or not set(pair) <= set(self._tiers):
             raise NotFound("There is no such candidate in this tenant.")
         return CandidateState.of_row(rows[0])
 

@@ -14,6 +14,7 @@ from grandbo.events import models
 from grandbo.events.models import Policy
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import STATE_COLUMNS, entries, events, feedback, links, revisions
 from grandbo.storage.tenancy import of_tenant
@@ -69,8 +70,15 @@ def show_entry(
     tiers = visible_tiers(policy, principal)
     key = {"tenant_id": tenant_id, "entry_id": entry_id}
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
-        rows, linked, verdicts = transaction.batch(
-            [(_ENTRY, key), (_LINKS, {**key, "tiers": list(tiers)}), (_VERDICTS, key)]
+        one = {"tenant_id": tenant_id, "ids": [entry_id]}
+        rows, linked, verdicts, voices, resolved = transaction.batch(
+            [
+                (_ENTRY, key),
+                (_LINKS, {**key, "tiers": list(tiers)}),
+                (_VERDICTS, key),
+                (voices_query(is_past=False), one),
+                (resolved_query(is_past=False), one),
+            ]
         )
         seen = seen_of(transaction, tenant_id, rows, tiers)
     if not rows or rows[0]["visibility"] not in tiers:
@@ -78,7 +86,8 @@ def show_entry(
     row = rows[0]
     head = {"entry_id": str(entry_id), "revision": row["revision"], "position": row["position"]}
     told = dict.fromkeys(VERDICTS, 0) | {found["verdict"]: found["given"] for found in verdicts}
-    shown = {"links": [plain_link(link, entry_id) for link in linked], "feedback": told}
+    trust = trust_of(row["confidence_bp"], records_of(voices, resolved, rows)[entry_id])
+    shown = {"links": [plain_link(link, entry_id) for link in linked], "feedback": told, "trust_bp": trust}
     return head | without_unseen(plain_state(row), seen) | shown
 
 

@@ -12,8 +12,8 @@ from grandbo.errors import InvalidInput, NotFound
 from grandbo.events.models import Policy
 from grandbo.memory.candidacy import CANDIDATE_STATUSES, CandidateState
 from grandbo.memory.candidate_content import document_of
+from grandbo.memory.candidate_rows import CANDIDATE, IS_HIDDEN_PAIR
 from grandbo.memory.policy import may, require, visible_tiers
-from grandbo.memory.proposing import CANDIDATE
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import candidates, entries
 from grandbo.storage.tenancy import of_tenant
@@ -34,6 +34,7 @@ _QUEUE = (
     .where(
         of_tenant(candidates),
         _is_shown,
+        sa.not_(IS_HIDDEN_PAIR),
         candidates.c.status == _status,
         sa.or_(_kind.is_(None), candidates.c.kind == _kind),
         sa.or_(_proposer.is_(None), candidates.c.proposed_by == _proposer),
@@ -128,7 +129,8 @@ def show_candidate(
     tiers = _readable(principal, policy)
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         rows = transaction.execute(CANDIDATE, {"tenant_id": tenant_id, "candidate_id": candidate_id})
-        if not rows or (rows[0]["visibility"] not in tiers and rows[0]["proposed_by"] != principal.ref):
+        is_shown = bool(rows) and (rows[0]["visibility"] in tiers or rows[0]["proposed_by"] == principal.ref)
+        if not is_shown or not set(rows[0]["pair_tiers"] or ()) <= set(tiers):
             raise NotFound("There is no such candidate in this tenant.")
         key = {name: rows[0][name] for name in ("claim_digest", "incident_source", "incident_id")}
         related = transaction.execute(_RELATED, {"tenant_id": tenant_id, "tiers": tiers, **key})
@@ -164,6 +166,7 @@ def _summary(row: Row) -> dict[str, Any]:
         "flags": row["flags"],
         "risk": row["risk"],
         "into": str(row["into_entry"]) if row["into_entry"] else None,
+        "disputes": str(row["disputes"]) if row["disputes"] else None,
         "author_type": row["author_type"],
         "proposed_by": row["proposed_by"],
         "proposed_at": utc_text(row["proposed_at"]),

@@ -132,7 +132,7 @@ def verify(entry_id: UUID, days: int | None, reason: str, policy: Policy, **opti
         raise InvalidInput(f"days: it must be a whole number from 1 to {LONGEST_REVIEW_DAYS}.", field="days")
 
     def decide(state: EntryState, _found: list[list[Row]], now: datetime) -> models.EntryChanged:
-        return lifecycle.decide_verify(state, days or policy.expiry_days.get(state.kind, 90), reason, now)
+        return lifecycle.decide_verify(state, days or policy.review_days.get(state.kind, 90), reason, now)
 
     return _wish("verify", entry_id, reason, decide, {"days": days}, options)
 

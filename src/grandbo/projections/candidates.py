@@ -15,7 +15,7 @@ from grandbo.storage.tables import candidates
 from grandbo.storage.tenancy import of_tenant
 
 _CONTENT = ("kind", "title", "visibility", "claim_digest", "incident_source", "incident_id", "content")
-_DECISION = ("decided_by", "decision_reason", "outcome", "entry_id", "entry_revision")
+_DECISION = ("decided_by", "decision_reason", "outcome", "entry_id", "entry_revision", "other_revision")
 
 _INSERT = sa.insert(candidates).values({column.name: sa.bindparam(column.name) for column in candidates.c})
 
@@ -70,7 +70,8 @@ def _changed(data: events.CandidateChanged, principal: str) -> tuple[sa.Update, 
         case events.CandidateApproved(outcome="awaits_second"):
             return _SECOND, _new(_content(data.content)) | {"approver": [principal]}
         case events.CandidateApproved():
-            decision = _decision(principal, data.reason, data.outcome, data.entry_id, data.entry_revision)
+            came = (data.outcome, data.entry_id, data.entry_revision, data.other_revision)
+            decision = _decision(principal, data.reason, *came)
             return _APPROVE, _new(_content(data.content) | {"status": "approved"} | decision)
         case events.CandidateReopened():
             return _DECIDE, _new({"status": "pending", "approved_by": []} | dict.fromkeys(_DECISION))
@@ -80,9 +81,14 @@ def _changed(data: events.CandidateChanged, principal: str) -> tuple[sa.Update, 
 
 
 def _decision(
-    principal: str, reason: str, outcome: str | None = None, entry_id: str | None = None, revision: int | None = None
+    principal: str,
+    reason: str,
+    outcome: str | None = None,
+    entry_id: str | None = None,
+    revision: int | None = None,
+    other_revision: int | None = None,
 ) -> dict[str, Any]:
-    return dict(zip(_DECISION, (principal, reason, outcome, entry_id, revision), strict=True))
+    return dict(zip(_DECISION, (principal, reason, outcome, entry_id, revision, other_revision), strict=True))
 
 
 def _content(content: CandidateContent) -> dict[str, Any]:
@@ -114,6 +120,7 @@ def _proposed_row(event: RecordedEvent, data: events.CandidateProposed) -> dict[
         "flags": list(data.flags),
         "risk": data.risk,
         "into_entry": data.into,
+        "disputes": data.disputes,
         "author_type": data.author_type,
         "proposed_by": header.principal,
         "proposal_reason": data.reason,

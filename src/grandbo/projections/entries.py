@@ -74,6 +74,11 @@ _SUPERSEDE = _change(**_given("status", "superseded_by"))
 _SET_DISPUTE = _change(**_given("disputed", "disputed_with"))
 _SET_VERIFIED = _change(**_given("verified_at", "review_at"))
 _SET_EXPIRY = _change(**_given("expires_at"))
+_NOTE_EXPIRY = (
+    sa.update(entries)
+    .where(of_tenant(entries), entries.c.entry_id == _ENTRY)
+    .values(expiry_noted=sa.bindparam("noted", type_=_Time))
+)
 _APPLIES = ("applicability", "applies_systems", "applies_from", "applies_until")
 _RECLASSIFY = _change(**_given("kind", "visibility", "claim_digest", "namespace", "owner", *_APPLIES))
 
@@ -106,6 +111,9 @@ def project(event: RecordedEvent) -> list[Step]:
         statement, values = _changed(event, data)
         params = {**_key(event), "to_revision": data.revision, "at": event.header.recorded_at, **values}
         return [(statement, params), (_CLOSE_REVISION, _key(event)), _snapshot(event)]
+    if isinstance(data, models.EntryExpired):
+        # The expiry that was noted, not that one was: a later expiry is noted anew without anything having to be reset.
+        return [(_NOTE_EXPIRY, {**_key(event), "noted": from_utc_text(data.expires_at)})]
     return []
 
 
@@ -238,4 +246,5 @@ def _recorded_row(event: RecordedEvent, recorded: models.EntryRecorded) -> dict[
         "namespace": recorded.namespace,
         "owner": recorded.owner,
         **_applies(recorded.applicability),
+        "expiry_noted": None,
     }

@@ -67,6 +67,14 @@ class Match:
     owner: str | None = None
     applies_to: tuple[str, ...] = ()
     expired: bool = False
+    trust_bp: int = 0
+    open_follow_ups: int = 0
+    restated_ids: tuple[UUID, ...] = ()
+
+    @property
+    def restated(self) -> int:
+        """How many others that were found say nothing but this."""
+        return len(self.restated_ids)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, in the documented shape."""
@@ -83,11 +91,13 @@ class Match:
             "disputed": self.disputed,
             "disputed_with": str(self.disputed_with) if self.disputed_with else None,
             "confidence_bp": self.confidence_bp,
+            "trust_bp": self.trust_bp,
             "author_type": self.author_type,
             "occurred_at": _text(self.occurred_at),
             "verified_at": _text(self.verified_at),
             "expires_at": utc_text(self.expires_at),
             "evidence": list(self.evidence),
+            "open_follow_ups": self.open_follow_ups,
             "external_id": self.external_id,
             "visibility": self.visibility,
             "namespace": self.namespace,
@@ -96,6 +106,8 @@ class Match:
             "score": self.score,
             "lexical": self.lexical.as_dict() if self.lexical else None,
             "semantic": self.semantic.as_dict() if self.semantic else None,
+            "restated": self.restated,
+            "restated_ids": [str(entry_id) for entry_id in self.restated_ids],
         }
 
 

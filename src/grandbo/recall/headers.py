@@ -43,6 +43,10 @@ def header(number: int, match: Match, quoted: Callable[[str], str], *, excerpt_o
         parts.append("EXPIRED")
     if match.status != "published":
         parts.append(match.status.upper())
+    if match.restated:
+        parts.append(f"said by {match.restated} more")
+    if match.open_follow_ups:
+        parts.append(f"{match.open_follow_ups} follow-up{'s' if match.open_follow_ups > 1 else ''} open")
     if match.service:
         parts.append(f"service {quoted(match.service)}")
     if match.applies_to:

@@ -20,6 +20,7 @@ from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.reading import named_entries, plain_link, plain_state, without_unseen
 from grandbo.memory.tenants import POLICY_IN_FORCE
+from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
 from grandbo.recall.moment import AsOf, Moment, resolve
 from grandbo.recall.query import AS_OF_TIMEOUT_MS, policy_at
 from grandbo.recall.view import held_at
@@ -122,14 +123,30 @@ def entry_then(
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         past = past_of(transaction, tenant_id, principal, asked, clock=clock)
         params = {**past.params(tenant_id), "entry_id": entry_id}
-        rows, linked = transaction.batch([(_ENTRY_THEN, params), (_LINKS_THEN, params)])
+        one = {**params, "ids": [entry_id]}
+        rows, linked, voices, resolved = transaction.batch(
+            [
+                (_ENTRY_THEN, params),
+                (_LINKS_THEN, params),
+                (voices_query(is_past=True), one),
+                (resolved_query(is_past=True), one),
+            ]
+        )
         far = {link["to_entry"] if link["from_entry"] == entry_id else link["from_entry"] for link in linked}
         seen = seen_then(transaction, tenant_id, past, named_entries(rows) | far)
     if not rows:
         raise NotFound
     row = rows[0]
     shown = [link for link in (plain_link(found, entry_id) for found in linked) if link["entry_id"] in seen]
-    return head_then(row) | without_unseen(plain_state(row), seen) | {"links": shown, "as_of": past.as_dict()}
+    return (
+        head_then(row)
+        | without_unseen(plain_state(row), seen)
+        | {
+            "links": shown,
+            "trust_bp": trust_of(row["confidence_bp"], records_of(voices, resolved, rows)[entry_id]),
+            "as_of": past.as_dict(),
+        }
+    )
 
 
 def head_then(row: Row) -> dict[str, Any]:

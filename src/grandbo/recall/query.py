@@ -12,9 +12,12 @@ import sqlalchemy as sa
 from grandbo.events.log import READ_HEAD, Head, head_of
 from grandbo.events.models import Policy
 from grandbo.fusion import fuse
-from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.policy import may, require, visible_tiers
+from grandbo.memory.restating import FOLD_VERSION
 from grandbo.memory.tenants import POLICY_IN_FORCE
-from grandbo.recall.answer import Answer, EmptyReason, Excluded, Lexical, Match, Mode, Searched, Semantic
+from grandbo.recall.answer import Answer, EmptyReason, Excluded, Match, Mode, Searched
+from grandbo.recall.folding import fold, look_around
+from grandbo.recall.matching import match_of
 from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
@@ -38,7 +41,8 @@ class Setting:
     """
     Where a question is answered: the view, the position, the scope, and the policy in force there.
 
-    Of the past, `seen_tiers` and `seen_at` keep out what stood above the asker's own tiers at the head he asked from.
+    Without `folds` restatements are matches of their own, as they were in answers of before they were folded. Of the
+    past, `seen_tiers` and `seen_at` keep out what stood above the asker's own tiers at the head he asked from.
     """
 
     view: View
@@ -47,6 +51,7 @@ class Setting:
     policy: Policy
     seen_at: int
     seen_tiers: tuple[str, ...]
+    folds: bool = True
 
 
 def query_topic(
@@ -69,6 +74,9 @@ def query_topic(
     require(principal, "recall")
     if as_of is not None:
         require(principal, "audit")
+    # Quarantined text is for those who decide about it; no investigator is told it, whatever he asks for by name.
+    if "quarantined" in question.statuses and not may(principal, "audit"):
+        require(principal, "govern")
     vector = meaning.of(question.topic.text) if question.mode != "words" else TopicVector()
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         key = {"tenant_id": tenant_id}
@@ -155,7 +163,7 @@ def answer_in(transaction: Transaction, question: Question, vector: TopicVector,
             transaction.limit(AS_OF_TIMEOUT_MS)
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
         rows = transaction.execute(recall_query(scope.shape, setting.view, **shown), _params(question, setting, vector))
-    matches = _fused(rows, policy, question.limit, scope.instant)
+    matches = _matches(transaction, setting, rows, question.limit)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
     searched = _searched(rows, signals, vector, matches, scope)
     return Answer(matches, searched, setting.position, scope.instant, new_id(), floor)
@@ -172,7 +180,9 @@ def _floor(transaction: Transaction, setting: Setting) -> tuple[Match, ...]:
     }
     rows = transaction.execute(floor_query(setting.scope.shape, setting.view), params)
     ordered = sorted(rows, key=lambda row: (row["verified_at"] is None, _age(row), row["entry_id"]))
-    return tuple(_match(row, 0.0, setting.scope.instant) for row in ordered)
+    around = look_around(transaction, setting.scope.tenant_id, setting.view, setting.position, ordered)
+    instant = setting.scope.instant
+    return tuple(match_of(row, 0.0, around.records[row["entry_id"]], instant) for row in ordered)
 
 
 def _age(row: Row) -> float:
@@ -201,48 +211,26 @@ def _params(question: Question, setting: Setting, vector: TopicVector) -> dict[s
     }
 
 
-def _fused(rows: list[Row], policy: Policy, limit: int, instant: datetime) -> tuple[Match, ...]:
+def _matches(transaction: Transaction, setting: Setting, rows: list[Row], limit: int) -> tuple[Match, ...]:
+    """The best of what was found, each with what restates it folded in."""
+    fused = _fused(rows, setting.policy)
+    ranked, scores = [row for row, _ in fused], {row["entry_id"]: score for row, score in fused}
+    where = (transaction, setting.scope.tenant_id, setting.view, setting.position)
+    around = look_around(*where, ranked)
+    kept = fold(*where, ranked, around) if setting.folds else [(row, ()) for row in ranked]
+    instant = setting.scope.instant
+    return tuple(
+        match_of(row, scores[row["entry_id"]], around.records[row["entry_id"]], instant, restated)
+        for row, restated in kept[:limit]
+    )
+
+
+def _fused(rows: list[Row], policy: Policy) -> list[tuple[Row, float]]:
     found = {row["entry_id"]: row for row in rows if row["entry_id"] is not None}
     lexical = sorted((row["lexical_rank"], key) for key, row in found.items() if row["lexical_rank"] is not None)
     semantic = sorted((row["semantic_rank"], key) for key, row in found.items() if row["semantic_rank"] is not None)
     rankings = [[key for _, key in lexical], [key for _, key in semantic]]
-    return tuple(_match(found[key], score, instant) for key, score in fuse(rankings, k=policy.rrf_k, limit=limit))
-
-
-def _match(row: Row, score: float, instant: datetime) -> Match:
-    lexical, semantic = row["lexical_rank"], row["semantic_rank"]
-    return Match(
-        entry_id=row["entry_id"],
-        revision=row["revision"],
-        position=row["position"],
-        kind=row["kind"],
-        title=row["title"],
-        summary=row["summary"],
-        service=row["service"],
-        status=row["status"],
-        disputed=row["disputed"],
-        disputed_with=row["disputed_with"],
-        confidence_bp=row["confidence_bp"],
-        author_type=row["author_type"],
-        occurred_at=row["occurred_at"],
-        verified_at=row["verified_at"],
-        expires_at=row["expires_at"],
-        evidence=tuple(row["evidence"]),
-        external_id=row["external_id"],
-        visibility=row["visibility"],
-        namespace=row["namespace"],
-        owner=row["owner"],
-        applies_to=tuple(row["applicability"]),
-        expired=row["expires_at"] <= instant,
-        score=score,
-        lexical=None if lexical is None else Lexical(lexical, _rarest_first(row)),
-        semantic=None if semantic is None else Semantic(semantic, row["distance"]),
-    )
-
-
-def _rarest_first(row: Row) -> tuple[str, ...]:
-    matched = set(row["matched_terms"])
-    return tuple(term for term in row["rarest_first"] if term in matched)
+    return [(found[key], score) for key, score in fuse(rankings, k=policy.rrf_k, limit=len(found))]
 
 
 _NO_COUNTS = {"eligible": 0, "inapplicable": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}
@@ -279,7 +267,7 @@ def _receipt(
     answer: Answer, setting: Setting, principal: Principal, question: Question, as_of: AsOf | None, now: datetime
 ) -> Receipt:
     asked = as_of and {**as_of.as_dict(), "seen_at": setting.seen_at, "seen_tiers": list(setting.seen_tiers)}
-    who = {"roles": sorted(principal.roles), "tiers": list(setting.scope.tiers), "as_of": asked}
+    who = {"roles": sorted(principal.roles), "tiers": list(setting.scope.tiers), "as_of": asked, "fold": FOLD_VERSION}
     return Receipt(
         tenant_id=setting.scope.tenant_id,
         receipt_id=answer.receipt_id,

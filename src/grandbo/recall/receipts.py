@@ -90,6 +90,7 @@ def matches_kept(answer: Answer) -> list[dict[str, Any]]:
             "semantic_rank": match.semantic.rank if match.semantic else None,
             "distance": match.semantic.distance if match.semantic else None,
             "disputed": match.disputed,
+            "restated": match.restated,
         }
         for match in (*answer.matches, *answer.floor)
     ]

@@ -17,6 +17,7 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.errors import ReceiptBeyondTiers, ReceiptNotReplayable, TopicMismatch, Unavailable
 from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.restating import FOLD_VERSION
 from grandbo.recall.answer import Answer
 from grandbo.recall.ledger import read_receipt, receipt_key
 from grandbo.recall.meaning import Meaning, TopicVector
@@ -127,7 +128,8 @@ def _setting(question: Question, tenant_id: UUID, row: Row, policy: Policy) -> S
         tiers = visible_tiers(policy, asker)
     as_of = parameters.get("as_of") or {"seen_at": row["position"], "seen_tiers": tiers}
     scope = scope_of(question, tenant_id, tiers, row["instant"])
-    return Setting(View.AS_OF, row["position"], scope, policy, as_of["seen_at"], tuple(as_of["seen_tiers"]))
+    folds = parameters.get("fold") == FOLD_VERSION
+    return Setting(View.AS_OF, row["position"], scope, policy, as_of["seen_at"], tuple(as_of["seen_tiers"]), folds)
 
 
 def _refuse_beyond(transaction: Transaction, setting: Setting, own: tuple[str, ...]) -> None:

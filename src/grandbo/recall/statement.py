@@ -43,6 +43,8 @@ _ROW_COLUMNS = (
     "namespace",
     "owner",
     "applicability",
+    "supported_by",
+    "claim_digest",
 )
 
 _Candidates = sa.bindparam("candidates", type_=sa.Integer)

@@ -138,6 +138,8 @@ entries = sa.Table(
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("terms", _Texts, nullable=False),
     *_state(),
+    # The expiry that the sweep has put on the record; no answer goes by it.
+    sa.Column("expiry_noted", _Time),
 )
 
 revisions = sa.Table(
@@ -240,6 +242,8 @@ candidates = sa.Table(
     sa.Column("entry_revision", sa.Integer),
     sa.Column("proposed_at", _Time, nullable=False),
     sa.Column("changed_at", _Time, nullable=False),
+    sa.Column("disputes", sa.Uuid),
+    sa.Column("other_revision", sa.Integer),
 )
 
 feedback = sa.Table(
@@ -346,6 +350,16 @@ notes = sa.Table(
     sa.Column("noted_at", _Time, nullable=False),
 )
 
+# Up to which revision an entry was compared with its neighbours, under which version of the rules.
+contradiction_checks = sa.Table(
+    "org_memory_contradiction_checks",
+    metadata,
+    _tenant(),
+    sa.Column("entry_id", sa.Uuid, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+)
+
 OPERATIONAL: tuple[sa.Table, ...] = (
     principals,
     api_keys,
@@ -354,4 +368,5 @@ OPERATIONAL: tuple[sa.Table, ...] = (
     receipts,
     receipt_entries,
     notes,
+    contradiction_checks,
 )

@@ -124,6 +124,10 @@ RECEIPT_ENTRY_POLICIES: dict[str, tuple[Policy, ...]] = {
     ),
 }
 
+CARE_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_contradiction_checks": (Policy("contradiction_check_keep", "ALL", "grandbo_writer"),),
+}
+
 
 def predicate(scope: Scope, *, distributed: bool = False) -> str:
     """The condition of a policy, as SQL."""

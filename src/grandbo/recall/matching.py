@@ -1,0 +1,56 @@
+"""From a row of the statement to a match of the answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from grandbo.memory.finding import FOLLOW_UP
+from grandbo.memory.trust import Record, trust_of
+from grandbo.recall.answer import Lexical, Match, Semantic
+from grandbo.storage.database import Row
+
+
+def open_follow_ups(evidence: list[dict[str, str]]) -> int:
+    """How many follow-ups an entry still has open: pieces of evidence of that type."""
+    return sum(item["type"] == FOLLOW_UP for item in evidence)
+
+
+def match_of(row: Row, score: float, record: Record, instant: datetime, restated: tuple[UUID, ...] = ()) -> Match:
+    """The match that a row is, at an instant."""
+    lexical, semantic = row["lexical_rank"], row["semantic_rank"]
+    return Match(
+        entry_id=row["entry_id"],
+        revision=row["revision"],
+        position=row["position"],
+        kind=row["kind"],
+        title=row["title"],
+        summary=row["summary"],
+        service=row["service"],
+        status=row["status"],
+        disputed=row["disputed"],
+        disputed_with=row["disputed_with"],
+        confidence_bp=row["confidence_bp"],
+        trust_bp=trust_of(row["confidence_bp"], record),
+        author_type=row["author_type"],
+        occurred_at=row["occurred_at"],
+        verified_at=row["verified_at"],
+        expires_at=row["expires_at"],
+        evidence=tuple(row["evidence"]),
+        open_follow_ups=open_follow_ups(row["evidence"]),
+        external_id=row["external_id"],
+        visibility=row["visibility"],
+        namespace=row["namespace"],
+        owner=row["owner"],
+        applies_to=tuple(row["applicability"]),
+        expired=row["expires_at"] <= instant,
+        score=score,
+        lexical=None if lexical is None else Lexical(lexical, _rarest_first(row)),
+        semantic=None if semantic is None else Semantic(semantic, row["distance"]),
+        restated_ids=restated,
+    )
+
+
+def _rarest_first(row: Row) -> tuple[str, ...]:
+    matched = set(row["matched_terms"])
+    return tuple(term for term in row["rarest_first"] if term in matched)
