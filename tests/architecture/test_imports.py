@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("verbs", "governing", "remembering", "proposing", "proving"),
+    ("verbs", "governing", "keeping", "remembering", "proposing", "proving"),
     ("library",),
     ("hooks", "mcp", "web", "http", "cli"),
 )

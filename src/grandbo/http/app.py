@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 import grandbo as package
+from grandbo.http.admission import Admission
 from grandbo.http.audit_routes import audit_routes
 from grandbo.http.body import READ_SECONDS, BodyLimit
 from grandbo.http.candidate_routes import candidate_routes
@@ -19,6 +20,7 @@ from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
 from grandbo.http.health import Readiness
 from grandbo.http.impact_routes import impact_routes
 from grandbo.http.impact_schemas import IMPACT_DOCUMENTS
+from grandbo.http.key_routes import KEY_DOCUMENTS, key_routes, tenant_routes
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
@@ -28,6 +30,7 @@ from grandbo.http.process_routes import process_routes
 from grandbo.http.recall_schemas import RECALL_DOCUMENTS
 from grandbo.http.receipt_routes import receipt_routes
 from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
+from grandbo.http.resource import Resource
 from grandbo.http.schemas import DOCUMENTS
 from grandbo.library import Grandbo
 from grandbo.mcp.over_http import PATH, Endpoint
@@ -45,6 +48,7 @@ def build_app(
     allowed_hosts: Sequence[str] = (),
     readiness: Readiness | None = None,
     body_seconds: float = READ_SECONDS,
+    public_url: str | None = None,
 ) -> FastAPI:
     """
     Build the application over an open memory.
@@ -53,9 +57,16 @@ def build_app(
         allowed_hosts: host names it answers under, besides the loopback ones and the configured host.
         readiness: what `/readyz` tells; the server passes its own, to end it first when the process stops.
         body_seconds: how long a body may take to arrive.
+        public_url: the base URL that callers know it by, where `GRANDBO_PUBLIC_URL` does not say.
     """
     metrics = Metrics(grandbo)
-    endpoint = Endpoint(grandbo, read_only=grandbo.settings.mcp_read_only)
+    admission = Admission(grandbo.settings, metrics)
+    resource = Resource.of(grandbo, PATH, public_url)
+    endpoint = Endpoint(
+        lambda connection, token: admission.admit(grandbo, connection, token),
+        read_only=grandbo.settings.mcp_read_only,
+        metadata_url=resource.metadata_url if resource else None,
+    )
     app = FastAPI(
         lifespan=lambda _app: endpoint.run(),
         title="Grandbo",
@@ -66,6 +77,7 @@ def build_app(
         redirect_slashes=False,
         telemetry=_NO_TELEMETRY,
     )
+    app.state.admission = admission
     app.include_router(memory_routes(grandbo, metrics))
     app.include_router(entry_routes(grandbo))
     app.include_router(receipt_routes(grandbo))
@@ -73,9 +85,13 @@ def build_app(
     app.include_router(audit_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
+    app.include_router(key_routes(grandbo))
+    app.include_router(tenant_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
+    if resource is not None:
+        app.router.routes.extend(resource.routes())
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
-    install_handlers(app)
+    install_handlers(app, resource.metadata_url if resource else None)
     documents = (
         DOCUMENTS,
         RECALL_DOCUMENTS,
@@ -84,6 +100,7 @@ def build_app(
         IMPACT_DOCUMENTS,
         CANDIDATE_DOCUMENTS,
         POLICY_DOCUMENTS,
+        KEY_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(

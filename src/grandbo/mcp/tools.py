@@ -51,7 +51,8 @@ class ToolEntry:
 
 def tools_for(principal: Principal, *, read_only: bool) -> list[ToolEntry]:
     """The tools that this caller may use, in their order."""
-    return [tool for tool in TOOLS if may(principal, tool.act) and not (read_only and tool.writes)]
+    only_reads = read_only or principal.read_only
+    return [tool for tool in TOOLS if may(principal, tool.act) and not (only_reads and tool.writes)]
 
 
 def _query_org_memory(memory: TenantMemory, given: dict[str, Any]) -> ToolAnswer:

@@ -16,7 +16,7 @@ from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import FeedbackGiven, Policy
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.govern import CURRENT, Changed, visible_state
-from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.policy import require, require_writing, visible_tiers
 from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import events, feedback, receipts
@@ -80,6 +80,7 @@ def give_feedback(
         InvalidInput, CommandReused.
     """
     require(principal, "recall")
+    require_writing(principal)
     said, remark = _checked_verdict(verdict), _checked_note(note)
     tiers = visible_tiers(policy, principal)
     stream = derived_id("feedback", str(receipt_id), str(entry_id), principal.ref)
