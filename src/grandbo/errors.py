@@ -99,7 +99,7 @@ class NotJSON(InvalidInput):
 
 
 class Unauthenticated(GrandboError):
-    """The credential is missing, malformed, revoked or unknown; make one with `grandbo key create`."""
+    """The credential is missing, malformed, expired, revoked or unknown; make one with `grandbo key create`."""
 
     code = "unauthenticated"
     http_status = 401
@@ -220,6 +220,18 @@ class DatabaseNewer(ConfigurationError):
 
 
 # -- what is down ------------------------------------------------------------------------------------------------------
+
+
+class RateLimited(GrandboError):
+    """Too many requests in a short time; wait as long as Retry-After says, then send it again."""
+
+    code = "rate_limited"
+    http_status = 429
+    exit_code = 7
+
+    def __init__(self, message: str | None = None, *, retry_after: float, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.retry_after = retry_after
 
 
 class QuotaExceeded(GrandboError):

@@ -72,7 +72,7 @@ class Investigating(Verbs):
         """
         chosen = check_layers(layers)
         budgets = check_budgets(budget, chosen)
-        if NOTES in chosen:
+        if NOTES in chosen or investigation_id is not None:
             notes.check_investigation(investigation_id)
         answers = {
             name: self.query_topic(topic, **{**asked, "kinds": list(LAYER_KINDS[name])})

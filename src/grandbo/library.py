@@ -22,11 +22,13 @@ from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
 from grandbo.governing import Governing
 from grandbo.investigating import Investigating
+from grandbo.keeping import Keeping
 from grandbo.logs import quiet_unless_configured
-from grandbo.memory import importing, policies, principals, reading, record, tenants
+from grandbo.memory import identities, importing, policies, principals, reading, record, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import check_roles, require
 from grandbo.memory.tenants import Tenant
+from grandbo.memory.tokens import Tokens
 from grandbo.proposing import Proposing
 from grandbo.proving import Proving
 from grandbo.recall.meaning import Meaning
@@ -35,7 +37,7 @@ from grandbo.remembering import Remembering
 from grandbo.settings import Settings
 from grandbo.storage.database import Database
 from grandbo.storage.opening import OpenDatabase, open_database
-from grandbo.types import Clock, Principal, PrincipalType, derived_id, utc_now
+from grandbo.types import Clock, Principal, derived_id, utc_now
 from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
 from grandbo.workers.caretaker import Caretaker
 from grandbo.workers.embedding import EmbeddingWorker
@@ -55,6 +57,7 @@ class Grandbo:
         self.database: Database = opened.database
         self.receipts = ReceiptWriter(opened.database)
         self.meaning = Meaning(embedder)
+        self.tokens = Tokens(settings) if settings.oidc_issuer or settings.oidc_audience else None
         self._opened = opened
         self._clock = clock
         self._worker: EmbeddingWorker | None = None
@@ -133,9 +136,18 @@ class Grandbo:
         return TenantMemory(self, found, principal)
 
     def authenticate(self, token: str) -> TenantMemory:
-        """The memory that a bearer token opens; raises `Unauthenticated`."""
-        tenant_id, principal = principals.authenticate(self.database, token)
-        return TenantMemory(self, tenants.find_tenant(self.database, str(tenant_id)), principal)
+        """
+        The memory that a bearer token opens: an API key or, where an issuer is configured, one of its JWTs.
+
+        Raises:
+            Unauthenticated: the caller cannot tell why.
+            Unavailable: the issuer's keys are needed and cannot be had.
+        """
+        if self.tokens is None or principals.looks_like_key(token):
+            tenant, principal = principals.authenticate(self.database, token, clock=self._clock)
+        else:
+            tenant, principal = identities.identify(self.database, self.tokens.verify(token), clock=self._clock)
+        return TenantMemory(self, tenant, principal)
 
     # -- the worker ----------------------------------------------------------------------------------------------------
 
@@ -181,7 +193,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Remembering, Investigating, Proposing, Proving, Caring):
+class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Proving, Caring):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
@@ -325,20 +337,3 @@ class TenantMemory(Governing, Remembering, Investigating, Proposing, Proving, Ca
         )
         self.tenant = replace(self.tenant, policy=changed.policy)
         return changed
-
-    # -- keys ----------------------------------------------------------------------------------------------------------
-
-    def create_key(self, name: str, kind: PrincipalType, roles: tuple[str, ...]) -> tuple[principals.ApiKey, str]:
-        """Make an API key; its token is given this once."""
-        require(self.principal, "administer")
-        return principals.create_key(self._database, self.tenant_id, name, kind, roles, clock=self._grandbo.clock)
-
-    def keys(self) -> list[principals.ApiKey]:
-        """All keys, without their secrets."""
-        require(self.principal, "administer")
-        return principals.list_keys(self._database, self.tenant_id)
-
-    def revoke_key(self, key_id: str) -> None:
-        """Revoke a key; raises `NotFound`."""
-        require(self.principal, "administer")
-        principals.revoke_key(self._database, self.tenant_id, key_id, clock=self._grandbo.clock)

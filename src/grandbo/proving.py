@@ -12,7 +12,7 @@ import structlog
 from grandbo.errors import LogDamaged
 from grandbo.events import checkpoints, export, listing, notes
 from grandbo.events.verify import Verification, head_position, verify_tenant
-from grandbo.memory.policy import require
+from grandbo.memory.policy import require, require_writing
 from grandbo.projections import rebuild as replay
 from grandbo.types import utc_text
 from grandbo.verbs import Verbs
@@ -51,6 +51,7 @@ class Proving(Verbs):
             LogDamaged: the log or a projection is not what it must be, or not what was signed before.
         """
         require(self.principal, "audit")
+        require_writing(self.principal)
         key = notes.notary_key(self._home)
         if standing := checkpoints.standing(self._database, self.tenant.tenant_id, key):
             return standing

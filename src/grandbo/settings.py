@@ -71,6 +71,30 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(
         default=None, description="Key that `grandbo mcp` acts with, and whose tenant it serves."
     )
+    public_url: str | None = Field(
+        default=None, description="The base URL that callers know the service by; stands in what tells them of OIDC."
+    )
+    oidc_issuer: str | None = Field(
+        default=None, description="Issuer whose JWTs are taken as bearer tokens, as their `iss` has it. Unset: none."
+    )
+    oidc_audience: str | None = Field(default=None, description="What the `aud` of such a token must name.")
+    oidc_jwks_url: str | None = Field(
+        default=None, description="Where the issuer's keys are. Unset: what its openid-configuration says."
+    )
+    oidc_tenant_claim: str = Field(default="tenant", description="Claim with the tenant's name or id.")
+    oidc_roles_claim: str = Field(
+        default="roles", description="Claim with the roles; those that do not exist give nothing."
+    )
+    oidc_type_claim: str = Field(
+        default="principal_type", description="Claim that says `human` or `agent`; `human` where it is missing."
+    )
+    rate_limit: str = Field(
+        default="1200/minute", description="Requests that one principal may make, per process; `off` for no limit."
+    )
+    auth_failure_limit: str = Field(
+        default="120/minute",
+        description="Refused credentials that one client address may send, per process; `off` for no limit.",
+    )
     mcp_read_only: bool = Field(
         default=False, description="Offer agents no tool that writes, whatever their roles allow."
     )

@@ -56,8 +56,10 @@ def check_text(value: str, field: str, *, limit: int, single_line: bool = False)
 
     Raises:
         LimitExceeded: longer than `limit`.
-        InvalidInput: a control character or half a surrogate pair, with its code point and place.
+        InvalidInput: no text at all, a control character or half a surrogate pair, with its code point and place.
     """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field}: it must be a text.", field=field)
     if len(value) > limit:
         raise LimitExceeded(
             f"{field}: {len(value)} characters, at most {limit} are allowed.",

@@ -128,6 +128,8 @@ class Principal:
     principal_id: uuid.UUID
     name: str = ""
     roles: frozenset[str] = field(default_factory=frozenset)
+    # A credential may be for reading alone, whatever the roles allow.
+    read_only: bool = False
 
     @property
     def ref(self) -> str:

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("verbs", "governing", "remembering", "investigating", "proposing", "proving", "caring"),
+    ("verbs", "governing", "keeping", "remembering", "investigating", "proposing", "proving", "caring"),
     ("library",),
     ("client",),
     ("adapters",),

@@ -76,7 +76,8 @@ class TestKey:
         made = mine("key", "create", "--principal", "pager", "--type", "hook", "--role", "hook", "--json")
         secret, key_id = made.document["secret"], made.document["key_id"]
 
-        assert {"key_id", "secret", "principal", "type", "roles"} == made.document.keys()
+        fields = {"key_id", "secret", "principal", "type", "roles", "read_only", "expires_at"}
+        assert fields == made.document.keys()
         assert "pager" == grandbo.authenticate(secret).principal.name
         assert "once" in made.err
         listed = mine("key", "list", "--json")

@@ -299,7 +299,7 @@ class TestDoors:
         reference(memory, "The idle timeout of the gateway is 75 seconds")
         client = client_of(grandbo, token=make_token(memory, "admin", kind="human"))
 
-        detected = client.post("/v1/candidates/detect")
+        detected = client.post("/v1/contradictions/detect")
         assert (200, {"compared": 2, "proposed": 1, "pending": 0}) == (detected.status_code, detected.json())
         candidate = the_dispute(memory)["candidate_id"]
         shown = client.get(f"/v1/candidates/{candidate}")

@@ -329,3 +329,46 @@ class TestFuzz:
 
         assert answer.status_code in (400, 422), answer.text
         assert 1 == memory.verify().head
+
+
+class TestReasons:
+    @pytest.mark.parametrize("reason", [{}, {"a": 1}, [], ["a reason"], 7, 1.5, True], ids=repr)
+    def test_a_reason_that_is_no_text_is_refused(self, grandbo: Grandbo, memory: TenantMemory, reason: Any) -> None:
+        """422 that names it, wherever a body has one; nothing is stored."""
+        entry = memory.record_finding(make_finding()).acknowledgement
+        client = client_of(grandbo, token=make_token(memory, "admin"))
+        candidate = client.post("/v1/candidates", json={"candidate": make_finding(), "reason": "seen it"}).json()
+        head = memory.verify().head
+        at_first = {"If-Match": '"1"'}
+        answers = [
+            client.post("/v1/candidates", json={"candidate": make_finding(), "reason": reason}),
+            client.post(
+                f"/v1/candidates/{candidate['candidate_id']}/reject", json={"reason": reason}, headers=at_first
+            ),
+            client.post(f"/v1/entries/{entry.entry_id}/archive", json={"reason": reason}, headers=at_first),
+            client.post(f"/v1/entries/{entry.entry_id}/impact/quarantine", json={"reason": reason}),
+            client.patch("/v1/policy", json={"changes": {"floor": 1}, "reason": reason}, headers=at_first),
+        ]
+
+        assert [422] * 5 == [answer.status_code for answer in answers], [answer.text for answer in answers]
+        assert head == memory.verify().head
+
+
+class TestMethods:
+    @pytest.mark.parametrize(
+        ("path", "allowed"),
+        [
+            ("/v1/entries", "GET, POST"),
+            ("/v1/policy", "GET, PATCH"),
+            ("/v1/keys", "GET, POST"),
+            ("/v1/recall", "POST"),
+            ("/mcp", "POST"),
+        ],
+    )
+    def test_all_methods_of_an_address_are_named(
+        self, grandbo: Grandbo, memory: TenantMemory, path: str, allowed: str
+    ) -> None:
+        """Where another one is refused."""
+        answer = client_of(grandbo, token=make_token(memory, "admin")).put(path, json={})
+
+        assert (405, allowed) == (answer.status_code, answer.headers["allow"])

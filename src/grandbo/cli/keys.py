@@ -28,10 +28,19 @@ def create(
         list[str],
         typer.Option("--role", metavar="ROLE", help="admin, auditor, reviewer, investigator or hook; repeatable."),
     ],
+    expires_in: Annotated[
+        str | None, typer.Option("--expires-in", metavar="LIFE", help="How long it works: 12h, 90d, 4w.")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="It writes nothing, whatever its roles allow.")
+    ] = False,
 ) -> None:
     """Make a key. Its secret is shown this once; only a digest is kept."""
+    from grandbo.memory.principals import parse_life
+
+    life = parse_life(expires_in) if expires_in is not None else None
     with call.memory() as memory:
-        made, token = memory.create_key(principal_name, kind, tuple(roles))
+        made, token = memory.create_key(principal_name, kind, tuple(roles), expires_in=life, read_only=read_only)
     if call.json:
         print_json(
             {
@@ -40,6 +49,8 @@ def create(
                 "principal": made.principal.name,
                 "type": made.principal.type,
                 "roles": sorted(made.principal.roles),
+                "read_only": read_only,
+                "expires_at": made.as_dict()["expires_at"],
             }
         )
     else:
@@ -64,10 +75,12 @@ def list_(call: Call) -> None:
             " ".join(item["roles"]),
             item["created_at"],
             item["revoked_at"],
+            item["expires_at"],
+            "reads" if item["read_only"] else "",
         )
         for item in found
     ]
-    print_table(("key_id", "principal", "roles", "created_at", "revoked_at"), rows)
+    print_table(("key_id", "principal", "roles", "created_at", "revoked_at", "expires_at", "only"), rows)
 
 
 @command(key, "revoke")

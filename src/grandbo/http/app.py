@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 import grandbo as package
+from grandbo.http.admission import Admission
 from grandbo.http.audit_routes import audit_routes
 from grandbo.http.body import READ_SECONDS, BodyLimit
 from grandbo.http.candidate_routes import candidate_routes
@@ -23,6 +24,7 @@ from grandbo.http.impact_routes import impact_routes
 from grandbo.http.impact_schemas import IMPACT_DOCUMENTS
 from grandbo.http.investigation_routes import investigation_routes
 from grandbo.http.investigation_schemas import INVESTIGATION_DOCUMENTS
+from grandbo.http.key_routes import KEY_DOCUMENTS, key_routes, tenant_routes
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
@@ -32,6 +34,7 @@ from grandbo.http.process_routes import process_routes
 from grandbo.http.recall_schemas import RECALL_DOCUMENTS
 from grandbo.http.receipt_routes import receipt_routes
 from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
+from grandbo.http.resource import Resource
 from grandbo.http.schemas import DOCUMENTS
 from grandbo.http.tool_routes import tool_routes
 from grandbo.library import Grandbo
@@ -50,6 +53,7 @@ def build_app(
     allowed_hosts: Sequence[str] = (),
     readiness: Readiness | None = None,
     body_seconds: float = READ_SECONDS,
+    public_url: str | None = None,
 ) -> FastAPI:
     """
     Build the application over an open memory.
@@ -58,9 +62,16 @@ def build_app(
         allowed_hosts: host names it answers under, besides the loopback ones and the configured host.
         readiness: what `/readyz` tells; the server passes its own, to end it first when the process stops.
         body_seconds: how long a body may take to arrive.
+        public_url: the base URL that callers know it by, where `GRANDBO_PUBLIC_URL` does not say.
     """
     metrics = Metrics(grandbo)
-    endpoint = Endpoint(grandbo, read_only=grandbo.settings.mcp_read_only)
+    admission = Admission(grandbo.settings, metrics)
+    resource = Resource.of(grandbo, PATH, public_url)
+    endpoint = Endpoint(
+        lambda connection, token: admission.admit(grandbo, connection, token),
+        read_only=grandbo.settings.mcp_read_only,
+        metadata_url=resource.metadata_url if resource else None,
+    )
     app = FastAPI(
         lifespan=lambda _app: endpoint.run(),
         title="Grandbo",
@@ -71,6 +82,7 @@ def build_app(
         redirect_slashes=False,
         telemetry=_NO_TELEMETRY,
     )
+    app.state.admission = admission
     app.include_router(memory_routes(grandbo, metrics))
     app.include_router(entry_routes(grandbo))
     app.include_router(receipt_routes(grandbo))
@@ -81,9 +93,13 @@ def build_app(
     app.include_router(policy_routes(grandbo))
     app.include_router(tool_routes(grandbo))
     app.include_router(investigation_routes(grandbo))
+    app.include_router(key_routes(grandbo))
+    app.include_router(tenant_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
+    if resource is not None:
+        app.router.routes.extend(resource.routes())
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
-    install_handlers(app)
+    install_handlers(app, resource.metadata_url if resource else None)
     documents = (
         DOCUMENTS,
         RECALL_DOCUMENTS,
@@ -94,6 +110,7 @@ def build_app(
         POLICY_DOCUMENTS,
         INVESTIGATION_DOCUMENTS,
         CARE_DOCUMENTS,
+        KEY_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(

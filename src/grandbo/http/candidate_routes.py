@@ -40,7 +40,7 @@ _MEANING = {
     409: "Someone decided first, its state does not allow it, or the Idempotency-Key was used with other content.",
     412: "The candidate or the entry has moved on; the problem has both versions.",
     428: "The If-Match header is missing.",
-    429: "Too many proposals of this principal wait already.",
+    429: "Too many proposals of this principal wait already, or too many requests came in a short time.",
 }
 _CURSOR = re.compile(r"(\d{1,3})-(\d{1,18})")
 _CandidateId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]

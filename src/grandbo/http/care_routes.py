@@ -1,4 +1,4 @@
-"""`/v1/due`, `/v1/recurrences`, `/v1/usage`, `/v1/candidates/detect`: looking after what is stored."""
+"""`/v1/due`, `/v1/recurrences`, `/v1/usage`, `/v1/contradictions/detect`: looking after what is stored."""
 
 # Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
 
@@ -97,7 +97,7 @@ def care_routes(grandbo: Grandbo) -> APIRouter:
         return JSONResponse({"noted": memory.sweep_expired()})
 
     @routes.post(
-        "/candidates/detect",
+        "/contradictions/detect",
         operation_id="detect_contradictions",
         summary="Look for contradictions among entries that were not compared yet",
         response_class=JSONResponse,

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from grandbo.errors import GrandboError, InvalidInput
+from grandbo.http.admission import Admission
 from grandbo.http.body import read_json_body
 from grandbo.http.errors import IdempotencyKeyMissing
 from grandbo.http.idempotency import REPLAYED, IdempotencyKey, command_id_of
@@ -43,10 +44,8 @@ def caller_of(grandbo: Grandbo) -> Callable[..., TenantMemory]:
     def caller(
         request: Request, credential: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
     ) -> TenantMemory:
-        memory = grandbo.authenticate(credential.credentials if credential else "")
-        request.state.tenant_id = str(memory.tenant_id)
-        request.state.principal = memory.principal.ref
-        return memory
+        admission: Admission = request.app.state.admission
+        return admission.admit(grandbo, request, credential.credentials if credential else "")
 
     return caller
 

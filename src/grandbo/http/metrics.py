@@ -53,6 +53,12 @@ class Metrics:
             ["outcome"],
             registry=self._registry,
         )
+        self._limited = Counter(
+            "grandbo_http_rate_limited",
+            "Requests turned away: of a principal that asks too often, of an address that fails too often.",
+            ["limit"],
+            registry=self._registry,
+        )
         self._registry.register(_State(grandbo, clock))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -68,6 +74,10 @@ class Metrics:
     def finding(self, outcome: str) -> None:
         """Count a finding that was submitted."""
         self._findings.labels(outcome).inc()
+
+    def limited(self, limit: str) -> None:
+        """Count a request that was turned away by this limit."""
+        self._limited.labels(limit).inc()
 
     @staticmethod
     def method(name: str) -> str:

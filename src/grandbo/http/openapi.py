@@ -14,25 +14,26 @@ from grandbo.http.schemas import ProblemDocument, schema_of
 
 _MEANING = {
     400: "The body is not JSON, or a header is missing or malformed.",
-    401: "The credential is missing, malformed, revoked or unknown.",
+    401: "The credential is missing, malformed, expired, revoked or unknown.",
     403: "The credential's roles may not do this.",
+    404: "There is no such thing in this tenant, or it is not the caller's to see.",
     408: "The body did not arrive in time.",
     409: "The command id was used before with other content.",
     413: "The body or a field is over its limit; the problem names it.",
     415: "The body is not declared as JSON in UTF-8.",
+    429: "Too many requests in a short time, or too many proposals pending; Retry-After says when to try again.",
     421: "The server does not answer under this host name.",
     422: "A field does not fit; the problem names it and what is allowed.",
-    429: "There is too much of something already; the problem says of what.",
     500: "A fault of the server; its log has the request id.",
     503: "The database or another needed part cannot be reached; Retry-After says when to try again.",
 }
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Declare these statuses as problems; a fault of the server may be met at every route."""
+    """Declare these as problems; where a credential is needed too many may be met, a fault of the server anywhere."""
     return {
         status: {"description": _MEANING[status], "content": {MEDIA_TYPE: {"schema": schema_of(ProblemDocument)}}}
-        for status in sorted({*statuses, 500})
+        for status in sorted({*statuses, *((429,) if 401 in statuses else ()), 500})
     }
 
 
@@ -96,7 +97,7 @@ def _as_problem(response: dict[str, Any], status: str) -> None:
     _answer_headers(response)
     if status == "401":
         response["headers"]["WWW-Authenticate"] = _header("`Bearer`, with the realm.")
-    if status == "503":
+    if status in ("429", "503"):
         response["headers"]["Retry-After"] = _header("Seconds to wait.", {"type": "integer", "minimum": 1})
 
 

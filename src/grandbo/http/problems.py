@@ -13,8 +13,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
-from grandbo.errors import EmbedderTransient, GrandboError, InvalidInput
+from grandbo.errors import EmbedderTransient, GrandboError, InvalidInput, RateLimited
 from grandbo.http.errors import MethodNotAllowed, RouteUnknown
 from grandbo.logs import describe_exception
 
@@ -24,8 +25,14 @@ RETRY_AFTER_SECONDS = 2
 # A body of nothing but unknown fields would otherwise get an answer many times its size.
 ERRORS_SHOWN = 20
 _NAME_SHOWN = 100
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 log = structlog.get_logger(__name__)
+
+
+def challenge(metadata_url: str | None) -> str:
+    """What a 401 says of how to come in; with where to read which issuer gives tokens, where there is one."""
+    return 'Bearer realm="grandbo"' + (f', resource_metadata="{metadata_url}"' if metadata_url else "")
 
 
 def problem(
@@ -35,8 +42,8 @@ def problem(
     status = status or error.http_status
     extra = dict(headers or {})
     if status == 401:
-        extra["WWW-Authenticate"] = 'Bearer realm="grandbo"'
-    if status == 503:
+        extra.setdefault("WWW-Authenticate", challenge(None))
+    if status == 503 or isinstance(error, RateLimited):
         extra["Retry-After"] = str(_retry_after(error))
     body = {
         **_details(error),
@@ -58,19 +65,21 @@ def unexpected(error: Exception, request_id: str) -> Response:
     return problem(GrandboError("This is a fault of the server; its log has this request id."), request_id)
 
 
-def install_handlers(app: FastAPI) -> None:
+def install_handlers(app: FastAPI, metadata_url: str | None = None) -> None:
     """Answer in this form to whatever routes and router raise."""
 
     def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, GrandboError)
         request.state.error_code = error.code
-        return problem(error, request_id_of(request))
+        headers = {"WWW-Authenticate": challenge(metadata_url)} if error.http_status == 401 else None
+        return problem(error, request_id_of(request), headers)
 
     def routers(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         made = _routers_error(error.status_code)
         request.state.error_code = made.code
-        return problem(made, request_id_of(request), error.headers, status=error.status_code)
+        allowed = {"Allow": ", ".join(_methods(request))} if error.status_code == MethodNotAllowed.http_status else {}
+        return problem(made, request_id_of(request), {**(error.headers or {}), **allowed}, status=error.status_code)
 
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -85,6 +94,17 @@ def install_handlers(app: FastAPI) -> None:
 def request_id_of(request: Request) -> str:
     """The id that the outermost layer gave this request."""
     return str(request.state.request_id)
+
+
+def _methods(request: Request) -> list[str]:
+    """All methods of an address: the router names those of the first route alone, where each has one of its own."""
+    scope = {"type": "http", "path": request.url.path, "root_path": "", "headers": []}
+    routes = request.app.router.routes
+
+    def takes(method: str) -> bool:
+        return any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+
+    return [method for method in _METHODS if takes(method)]
 
 
 def _details(error: GrandboError) -> dict[str, Any]:
@@ -106,7 +126,7 @@ def _shortened(name: str) -> str:
 
 
 def _retry_after(error: GrandboError) -> int:
-    asked = error.retry_after if isinstance(error, EmbedderTransient) else None
+    asked = error.retry_after if isinstance(error, EmbedderTransient | RateLimited) else None
     return RETRY_AFTER_SECONDS if asked is None else max(1, math.ceil(asked))
 
 

@@ -65,7 +65,7 @@ class HttpServer:
         bound = self._socket.getsockname()
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{bound[1]}"
-        app = build_app(grandbo, allowed_hosts=[shown, *allowed_hosts], readiness=readiness)
+        app = build_app(grandbo, allowed_hosts=[shown, *allowed_hosts], readiness=readiness, public_url=self.url)
         config = uvicorn.Config(
             app,
             log_config=None,

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import anyio.to_thread
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
-from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
-from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, RequireAuthMiddleware
+from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic import ConfigDict, Field
+from pydantic import AnyHttpUrl, ConfigDict, Field
+from starlette.authentication import AuthCredentials, AuthenticationBackend, BaseUser
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from grandbo.errors import Unauthenticated
-from grandbo.library import Grandbo, TenantMemory
+from grandbo.library import TenantMemory
 from grandbo.mcp.server import build_server
 
 PATH = "/mcp"
+
+Admit = Callable[[HTTPConnection, str], TenantMemory]
 
 
 class Caller(AccessToken):
@@ -30,19 +33,24 @@ class Caller(AccessToken):
     memory: TenantMemory = Field(exclude=True, repr=False)
 
 
-class Verifier(TokenVerifier):
-    """Opens the memory that a bearer token is for. Every kind of token is verified by the library, in one place."""
+class _Bearer(AuthenticationBackend):
+    """Opens the memory that a request's bearer token is for; by the same way in as the rest of the service."""
 
-    def __init__(self, grandbo: Grandbo) -> None:
-        self._grandbo = grandbo
+    def __init__(self, admit: Admit) -> None:
+        self._admit = admit
 
-    async def verify_token(self, token: str) -> Caller | None:
-        """The caller; None for a token that is malformed, unknown or revoked."""
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, BaseUser] | None:
+        """The caller; None for a token that is missing, malformed, unknown, expired or revoked."""
+        scheme, _, token = conn.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
         try:
-            memory = await anyio.to_thread.run_sync(self._grandbo.authenticate, token)
+            memory = await anyio.to_thread.run_sync(self._admit, conn, token)
         except Unauthenticated:
             return None
-        return Caller(token="", client_id=memory.principal.ref, scopes=sorted(memory.principal.roles), memory=memory)
+        scopes = sorted(memory.principal.roles)
+        caller = Caller(token="", client_id=memory.principal.ref, scopes=scopes, memory=memory)
+        return AuthCredentials(scopes), AuthenticatedUser(caller)
 
 
 class Endpoint:
@@ -50,12 +58,19 @@ class Endpoint:
 
     path = PATH
 
-    def __init__(self, grandbo: Grandbo, *, read_only: bool) -> None:
+    def __init__(self, admit: Admit, *, read_only: bool, metadata_url: str | None = None) -> None:
+        """
+        Args:
+            admit: opens the memory that a request's token is for; raises what the service answers with.
+            read_only: offer no tool that writes, whatever the caller's roles allow.
+            metadata_url: where a caller without a token can read who issues them.
+        """
         self._manager = StreamableHTTPSessionManager(
             build_server(_memory_of_token, read_only=read_only), json_response=True, stateless=True
         )
+        url = AnyHttpUrl(metadata_url) if metadata_url else None
         self._app = AuthenticationMiddleware(
-            AuthContextMiddleware(RequireAuthMiddleware(self._answer, [])), backend=BearerAuthBackend(Verifier(grandbo))
+            AuthContextMiddleware(RequireAuthMiddleware(self._answer, [], url)), backend=_Bearer(admit)
         )
 
     @contextlib.asynccontextmanager
@@ -69,9 +84,6 @@ class Endpoint:
         await self._app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        state: dict[str, Any] = scope.setdefault("state", {})
-        memory = scope["user"].access_token.memory
-        state["tenant_id"], state["principal"] = str(memory.tenant_id), memory.principal.ref
         await self._manager.handle_request(scope, receive, send)
 
 

@@ -52,7 +52,9 @@ class ToolEntry:
 
 def tools_for(principal: Principal, *, read_only: bool) -> list[ToolEntry]:
     """The tools that this caller may use, in their order."""
-    return [tool for tool in TOOLS if all(may(principal, act) for act in tool.acts) and not (read_only and tool.writes)]
+    only_reads = read_only or principal.read_only
+    allowed = [tool for tool in TOOLS if all(may(principal, act) for act in tool.acts)]
+    return [tool for tool in allowed if not (only_reads and tool.writes)]
 
 
 def _query_org_memory(memory: TenantMemory, given: dict[str, Any]) -> ToolAnswer:

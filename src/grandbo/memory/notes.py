@@ -115,7 +115,7 @@ def add_note(
     """
     require(principal, "propose")
     investigation = check_investigation(investigation_id)
-    chosen = next((known for known in NOTE_ROLES if known == (role or "note")), None)
+    chosen = next((known for known in NOTE_ROLES if known == ("note" if role is None else role)), None)
     if chosen is None:
         raise InvalidInput(f"role: it must be one of {', '.join(NOTE_ROLES)}.", field="role")
     if not isinstance(text, str) or not text.strip():

@@ -10,6 +10,7 @@ from grandbo.screening import Outcome, Signal
 from grandbo.types import KINDS, Principal
 
 Act = Literal["record", "recall", "propose", "govern", "audit", "administer"]
+WRITING_ACTS: frozenset[Act] = frozenset({"record", "propose", "govern", "administer"})
 
 TIERS = ("team", "operations", "tech", "admin")
 ROLE_TIERS: dict[str, tuple[str, ...]] = {
@@ -62,15 +63,40 @@ DEFAULT_POLICY = Policy(
 
 
 def may(principal: Principal, act: Act) -> bool:
-    """Whether one of the principal's roles may do this."""
+    """Whether one of the principal's roles may do this, with this credential."""
+    if principal.read_only and act in WRITING_ACTS:
+        return False
     return any(act in ROLE_ACTS.get(role, frozenset()) for role in principal.roles)
 
 
 def require(principal: Principal, act: Act) -> None:
     """Raise `Forbidden` unless one of the principal's roles may do this."""
+    if act in WRITING_ACTS:
+        require_writing(principal)
     if not may(principal, act):
         able = ", ".join(role for role in ROLES if act in ROLE_ACTS[role])
         raise Forbidden(f"To {act} needs one of the roles {able}.")
+
+
+def require_some(principal: Principal) -> None:
+    """Raise `Forbidden` for a principal without any role that exists."""
+    if not principal.roles & ROLE_ACTS.keys():
+        raise Forbidden(f"The credential carries none of the roles {', '.join(ROLES)}.")
+
+
+def require_writing(principal: Principal) -> None:
+    """Raise `Forbidden` for a credential that is for reading alone; for writes that need no writing act."""
+    if principal.read_only:
+        raise Forbidden("This credential only reads; whoever administers keys can make one that may write.")
+
+
+def check_grant(policy: Policy, granter: Principal, roles: frozenset[str]) -> None:
+    """Raise `Forbidden` where the roles may do, or see, what the granter may not."""
+    own_tiers = visible_tiers(policy, granter)
+    for role in sorted(roles):
+        acts_beyond = [act for act in ROLE_ACTS[role] if not may(granter, act)]
+        if acts_beyond or not set(policy.roles.get(role, ())) <= set(own_tiers):
+            raise Forbidden(f"role: {role} may do or see what you may not, so it is not yours to grant.", field="role")
 
 
 def visible_tiers(policy: Policy, principal: Principal) -> tuple[str, ...]:

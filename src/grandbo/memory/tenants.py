@@ -16,7 +16,7 @@ from grandbo.events.log import OPEN_HEAD, CommandContext, Event, Head, append_st
 from grandbo.events.models import Policy, TenantCreated
 from grandbo.memory.policy import DEFAULT_POLICY
 from grandbo.projections.runner import steps_for
-from grandbo.storage.database import Database, Transaction
+from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import policies, receipt_keys, tenants
 from grandbo.storage.tenancy import TENANT, all_tenants, of_tenant, tenant_id_for
 from grandbo.types import Acknowledgement, Clock, Principal, derived_id, digest_of, from_utc_text, utc_now
@@ -112,7 +112,12 @@ def read_tenant(transaction: Transaction, tenant_id: UUID) -> Tenant:
     rows = transaction.execute(POLICY_IN_FORCE, {"tenant_id": tenant_id})
     if not rows:
         raise TenantUnknown
-    return Tenant(tenant_id, rows[0]["name"], Policy.model_validate(rows[0]["policy"]))
+    return tenant_of(tenant_id, rows[0])
+
+
+def tenant_of(tenant_id: UUID, row: Row) -> Tenant:
+    """The tenant that a row of `POLICY_IN_FORCE` tells of."""
+    return Tenant(tenant_id, row["name"], Policy.model_validate(row["policy"]))
 
 
 def list_tenants(database: Database) -> list[Tenant]:

@@ -16,7 +16,7 @@ from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import FeedbackGiven, Policy
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.govern import CURRENT, Changed, visible_state
-from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.policy import require, require_writing, visible_tiers
 from grandbo.memory.screening import Screening
 from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row
@@ -80,6 +80,7 @@ def give_feedback(
         InvalidInput, CommandReused.
     """
     require(principal, "recall")
+    require_writing(principal)
     said, given = _checked_verdict(verdict), _checked_note(note)
     screening = Screening(database, tenant_id, policy)
     remark = None if given is None else screening.reason(given, "note", limit=NOTE_LIMIT)

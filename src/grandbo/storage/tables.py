@@ -287,6 +287,8 @@ api_keys = sa.Table(
     sa.Column("roles", _Texts, nullable=False),
     sa.Column("created_at", _Time, nullable=False),
     sa.Column("revoked_at", _Time),
+    sa.Column("expires_at", _Time),
+    sa.Column("read_only", sa.Boolean, nullable=False),
 )
 
 embedding_attempts = sa.Table(
