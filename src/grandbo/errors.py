@@ -213,6 +213,12 @@ class DatabaseBehind(ConfigurationError):
     code = "database_behind"
 
 
+class ErasureMissing(ConfigurationError):
+    """The database holds what was erased: it was restored from before. Run `grandbo restore-check --apply` first."""
+
+    code = "erasure_missing"
+
+
 class DatabaseNewer(ConfigurationError):
     """The database schema is newer than this Grandbo; upgrade Grandbo, it will not guess."""
 

@@ -18,19 +18,20 @@ import structlog
 
 from grandbo.caring import Caring
 from grandbo.embedding import Embedder, build_embedder
+from grandbo.erasing import Erasing
 from grandbo.errors import ConfigurationError
+from grandbo.events import notes
 from grandbo.events.models import Policy
 from grandbo.governing import Governing
 from grandbo.investigating import Investigating
 from grandbo.keeping import Keeping
 from grandbo.logs import quiet_unless_configured
-from grandbo.memory import identities, importing, policies, principals, reading, record, tenants
+from grandbo.memory import identities, importing, policies, principals, reading, record, restoring, tenants
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import check_roles, require
 from grandbo.memory.tenants import Tenant
 from grandbo.memory.tokens import Tokens
 from grandbo.proposing import Proposing
-from grandbo.proving import Proving
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
 from grandbo.remembering import Remembering
@@ -73,17 +74,28 @@ class Grandbo:
         embedder: Embedder | None = None,
         settings: Settings | None = None,
         clock: Clock = utc_now,
+        check_erasures: bool = True,
     ) -> Self:
         """
         Open with settings from the environment; what is given here goes before them.
 
+        Args:
+            check_erasures: refuse a database that has again what was erased; false only to mend that.
+
         Raises:
             ConfigurationError, DatabaseUnsafe, DatabaseBehind, DatabaseNewer, DatabaseUnavailable,
-            EmbeddedServerError.
+            EmbeddedServerError, ErasureMissing.
         """
         quiet_unless_configured()
         settings = settings or Settings.load(home=home, database_url=database_url)
-        return cls(settings, open_database(settings), embedder or build_embedder(settings), clock)
+        opened = open_database(settings)
+        try:
+            if check_erasures:
+                restoring.refuse_unerased(opened.database, settings.home, notes.known_public_key(settings.home))
+            return cls(settings, opened, embedder or build_embedder(settings), clock)
+        except BaseException:
+            opened.close()
+            raise
 
     def close(self) -> None:
         """Stop the worker, write the receipts that are queued, close the pool, let the embedded server go."""
@@ -149,6 +161,18 @@ class Grandbo:
             tenant, principal = identities.identify(self.database, self.tokens.verify(token), clock=self._clock)
         return TenantMemory(self, tenant, principal)
 
+    # -- erasures ------------------------------------------------------------------------------------------------------
+
+    def check_erasures(self) -> list[restoring.Checked]:
+        """Each erasure of the list, and whether the database has it."""
+        home = self.settings.home
+        return restoring.check_restored(self.database, home, notes.known_public_key(home))
+
+    def apply_erasures(self) -> list[restoring.Checked]:
+        """Apply again what a restored database lacks; gives what that was."""
+        home = self.settings.home
+        return restoring.apply_erasures(self.database, home, notes.known_public_key(home), clock=self._clock)
+
     # -- the worker ----------------------------------------------------------------------------------------------------
 
     def start_worker(self) -> None:
@@ -193,7 +217,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Proving, Caring):
+class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Erasing, Caring):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("verbs", "governing", "keeping", "remembering", "investigating", "proposing", "proving", "caring"),
+    ("verbs", "governing", "keeping", "remembering", "investigating", "proposing", "proving", "erasing", "caring"),
     ("library",),
     ("client",),
     ("adapters",),

@@ -183,7 +183,7 @@ class History:
             "kinds": pick((None, None, ["finding", "runbook"])),
             "service": pick((None, None, "checkout")),
             "mode": pick((None, None, "words", "meaning")),
-            "statuses": pick(_STATUSES),
+            "statuses": pick([s for s in _STATUSES if role != "investigator" or "quarantined" not in (s or ())]),
             "context": pick(_CONTEXTS),
             "namespace": pick((None, None, None, "payments")),
         }

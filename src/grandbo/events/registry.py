@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from grandbo.errors import EventUnreadable
-from grandbo.events import candidates, models
+from grandbo.events import candidates, erasures, models
 from grandbo.events.models import EventBody
 
 Document = dict[str, Any]
@@ -45,6 +45,8 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         candidates.CandidateWithdrawn,
         candidates.CandidateReopened,
         models.FeedbackGiven,
+        erasures.EntryErased,
+        erasures.EntryKept,
     )
 }
 

@@ -19,6 +19,7 @@ from grandbo.http.care_schemas import CARE_DOCUMENTS
 from grandbo.http.edge import LOOPBACK_HOSTS, Edge
 from grandbo.http.entry_routes import entry_routes
 from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
+from grandbo.http.erasure_routes import ERASURE_DOCUMENTS, erasure_routes
 from grandbo.http.health import Readiness
 from grandbo.http.impact_routes import impact_routes
 from grandbo.http.impact_schemas import IMPACT_DOCUMENTS
@@ -91,6 +92,7 @@ def build_app(
     app.include_router(care_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
+    app.include_router(erasure_routes(grandbo))
     app.include_router(tool_routes(grandbo))
     app.include_router(investigation_routes(grandbo))
     app.include_router(key_routes(grandbo))
@@ -108,6 +110,7 @@ def build_app(
         IMPACT_DOCUMENTS,
         CANDIDATE_DOCUMENTS,
         POLICY_DOCUMENTS,
+        ERASURE_DOCUMENTS,
         INVESTIGATION_DOCUMENTS,
         CARE_DOCUMENTS,
         KEY_DOCUMENTS,

@@ -212,6 +212,14 @@ class ReceiptMatchDocument(Document):
     restated: int = 0
 
 
+class ErasedMatchDocument(Document):
+    """A match whose entry was erased since: that there was one, and no longer which."""
+
+    model_config = ConfigDict(extra="forbid", title="ErasedMatch")
+
+    erased: Literal[True]
+
+
 class ReceiptDocument(Document):
     """The record of one recall. Never the topic."""
 
@@ -225,7 +233,7 @@ class ReceiptDocument(Document):
     key_epoch: int
     parameters: dict[str, Any]
     searched: SearchedDocument
-    matches: list[ReceiptMatchDocument]
+    matches: list[ReceiptMatchDocument | ErasedMatchDocument]
 
 
 class ReceiptsDocument(Document):

@@ -106,11 +106,11 @@ def project(event: RecordedEvent) -> list[Step]:
     """Change the entry and open its next revision."""
     data = event.data
     if isinstance(data, models.EntryRecorded):
-        return [(_INSERT, _recorded_row(event, data)), _snapshot(event)]
+        return [(_INSERT, _recorded_row(event, data)), snapshot(event)]
     if isinstance(data, models.EntryCorroborated | models.EntryChanged):
         statement, values = _changed(event, data)
         params = {**_key(event), "to_revision": data.revision, "at": event.header.recorded_at, **values}
-        return [(statement, params), (_CLOSE_REVISION, _key(event)), _snapshot(event)]
+        return [(statement, params), (_CLOSE_REVISION, _key(event)), snapshot(event)]
     if isinstance(data, models.EntryExpired):
         # The expiry that was noted, not that one was: a later expiry is noted anew without anything having to be reset.
         return [(_NOTE_EXPIRY, {**_key(event), "noted": from_utc_text(data.expires_at)})]
@@ -175,11 +175,11 @@ def _class_values(data: models.EntryReclassified) -> dict[str, Any]:
         "new_claim_digest": bytes.fromhex(data.claim_digest),
         "new_namespace": data.namespace,
         "new_owner": data.owner,
-        **{f"new_{name}": value for name, value in _applies(data.applicability).items()},
+        **{f"new_{name}": value for name, value in applies_columns(data.applicability).items()},
     }
 
 
-def _applies(applicability: tuple[models.AppliesTo, ...]) -> dict[str, list[Any]]:
+def applies_columns(applicability: tuple[models.AppliesTo, ...]) -> dict[str, list[Any]]:
     """What it applies to, as people read it, and as ranges of keys that the database compares."""
     items = [Applies(item.system, item.versions) for item in applicability]
     ranges = ranges_by_system(items)
@@ -195,7 +195,8 @@ def _key(event: RecordedEvent) -> dict[str, Any]:
     return {"tenant_id": event.header.tenant_id, "entry_id": event.header.stream_id, "at_position": event.position}
 
 
-def _snapshot(event: RecordedEvent) -> Step:
+def snapshot(event: RecordedEvent) -> Step:
+    """Copy the entry as it stands now into its revisions."""
     header = event.header
     params = {
         "tenant_id": header.tenant_id,
@@ -245,6 +246,6 @@ def _recorded_row(event: RecordedEvent, recorded: models.EntryRecorded) -> dict[
         "superseded_by": None,
         "namespace": recorded.namespace,
         "owner": recorded.owner,
-        **_applies(recorded.applicability),
+        **applies_columns(recorded.applicability),
         "expiry_noted": None,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from grandbo.events.log import RecordedEvent
-from grandbo.projections import candidates, embeddings, entries, feedback, links, policies, terms
+from grandbo.projections import candidates, embeddings, entries, erasures, feedback, links, policies, terms
 from grandbo.storage.database import Step
 
 # Terms before entries: those of the text before are found by the list that the entry's row still has. Embeddings last:
@@ -18,6 +18,7 @@ PROJECTORS = (
     links.project,
     candidates.project,
     feedback.project,
+    erasures.project,
 )
 
 

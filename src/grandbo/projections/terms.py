@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.events import models
+from grandbo.events.erasures import EntryKept
 from grandbo.events.log import RecordedEvent
 from grandbo.storage.database import Step
 from grandbo.storage.tables import entries, terms
@@ -81,6 +82,9 @@ _REOPEN = sa.insert(terms).from_select(
     ),
 )
 
+# What carries a text that is found by its words.
+Indexed = models.EntryRecorded | models.TextChanged | EntryKept
+
 
 def project(event: RecordedEvent) -> list[Step]:
     """Open the postings of a new text; close those of the text before it, or of the tier before it."""
@@ -96,7 +100,14 @@ def project(event: RecordedEvent) -> list[Step]:
             return []
 
 
-def _opened(key: dict[str, Any], text: models.EntryRecorded | models.TextChanged) -> Step:
+def opened_terms(event: RecordedEvent, text: Indexed) -> Step:
+    """Open the postings of a text from this event on."""
+    header = event.header
+    key = {"tenant_id": header.tenant_id, "entry_id": header.stream_id, "from_position": event.position}
+    return _opened(key, text)
+
+
+def _opened(key: dict[str, Any], text: Indexed) -> Step:
     weights = term_weights(text)
     params = {
         **key,
@@ -108,7 +119,7 @@ def _opened(key: dict[str, Any], text: models.EntryRecorded | models.TextChanged
 
 
 @lru_cache(maxsize=16)
-def term_weights(entry: models.EntryRecorded | models.TextChanged) -> dict[str, int]:
+def term_weights(entry: Indexed) -> dict[str, int]:
     """Weight of each term, in thousandths, terms in order. Remembered: the entry's own row lists the terms too."""
     frequency: Counter[str] = Counter()
     length = 0

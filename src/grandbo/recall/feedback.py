@@ -112,7 +112,7 @@ def give_feedback(
 
 def _revision_told(held: list[Row], entry_id: UUID) -> int:
     matches: list[dict[str, Any]] = held[0]["matches"] if held else []
-    told = next((match for match in matches if match["entry_id"] == str(entry_id)), None)
+    told = next((match for match in matches if match.get("entry_id") == str(entry_id)), None)
     if told is None:
         raise NotFound
     revision: int = told["revision"]

@@ -2,7 +2,7 @@
 Receipts, read: one, a page of them, and the key that a new epoch brings.
 
 A receipt is shown to who sees every tier that it was made for, and of its matches those that he may see now: it must
-not tell of an entry what the entry itself would not.
+not tell of an entry what the entry itself would not. Of an entry that was erased it keeps the place alone.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _seen(transaction: Transaction, tenant_id: UUID, ids: list[UUID], own: tuple
 
 
 def _shown(transaction: Transaction, tenant_id: UUID, rows: list[Row], own: tuple[str, ...]) -> list[dict[str, Any]]:
-    named = {UUID(match["entry_id"]) for row in rows for match in row["matches"]}
+    named = {UUID(match["entry_id"]) for row in rows for match in row["matches"] if "entry_id" in match}
     seen = {str(entry_id) for entry_id in _seen(transaction, tenant_id, sorted(named), own)}
     return [
         {
@@ -160,7 +160,7 @@ def _shown(transaction: Transaction, tenant_id: UUID, rows: list[Row], own: tupl
             "key_epoch": row["key_epoch"],
             "parameters": row["parameters"],
             "searched": row["searched"],
-            "matches": [match for match in row["matches"] if match["entry_id"] in seen],
+            "matches": [match for match in row["matches"] if match.get("erased") or match["entry_id"] in seen],
         }
         for row in rows
     ]

@@ -146,7 +146,9 @@ def _differences(row: Row, answer: Answer) -> list[dict[str, Any]]:
         where = f"matches[{place}]"
         ours = now[place] if place < len(now) else None
         theirs = then[place] if place < len(then) else None
-        if ours is None or theirs is None or ours["entry_id"] != theirs["entry_id"]:
+        if theirs is not None and theirs.get("erased"):
+            found.append({"what": f"{where}.erased", "then": True, "now": ours and ours["entry_id"]})
+        elif ours is None or theirs is None or ours["entry_id"] != theirs["entry_id"]:
             ids = (item and item["entry_id"] for item in (theirs, ours))
             found.append(dict(zip(("what", "then", "now"), (f"{where}.entry_id", *ids), strict=True)))
         else:

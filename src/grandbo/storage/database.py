@@ -34,7 +34,7 @@ from grandbo.storage.compiling import Executable, compile_statement
 from grandbo.storage.tables import SCHEMA
 from grandbo.types import utc_text
 
-Role = Literal["writer", "reader", "projector", "auditor", "notary"]
+Role = Literal["writer", "reader", "projector", "auditor", "notary", "keyholder"]
 Row = DictRow
 Step = tuple[Executable, Mapping[str, Any]]
 
@@ -47,6 +47,7 @@ _STATEMENT_TIMEOUT_MS: dict[Role, int] = {
     "auditor": 0,
     "notary": 0,
     "projector": 0,
+    "keyholder": 0,
 }
 
 _CONSTRAINT_ERRORS: dict[str, type[GrandboError]] = {
@@ -106,7 +107,7 @@ class Transaction:
 
     def assume(self, role: Role) -> None:
         """Go on as another role of the same tenant."""
-        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # role is one of five names
+        self._conn.execute(f"SET LOCAL ROLE grandbo_{role}")  # role is one of six names
 
     def limit(self, milliseconds: int) -> None:
         """Let no statement of the rest of this transaction take longer."""

@@ -362,6 +362,24 @@ contradiction_checks = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
 )
 
+erasures = sa.Table(
+    "org_memory_erasures",
+    metadata,
+    _tenant(),
+    sa.Column("erasure_id", sa.Uuid, primary_key=True),
+    sa.Column("entry_id", sa.Uuid, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("keeps_current", sa.Boolean, nullable=False),
+    sa.Column("requested_by", sa.Text, nullable=False),
+    sa.Column("requested_at", _Time, nullable=False),
+    sa.Column("confirmed_by", sa.Text),
+    sa.Column("erased_at", _Time),
+    sa.Column("position", sa.BigInteger),
+    sa.Column("hash", sa.LargeBinary),
+    sa.Column("outcome", pg.JSONB),
+    sa.Column("certificate", sa.Text),
+)
+
 OPERATIONAL: tuple[sa.Table, ...] = (
     principals,
     api_keys,
@@ -371,4 +389,5 @@ OPERATIONAL: tuple[sa.Table, ...] = (
     receipt_entries,
     notes,
     contradiction_checks,
+    erasures,
 )

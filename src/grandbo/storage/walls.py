@@ -106,6 +106,13 @@ NOTE_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_notes": (Policy("note_keep", "ALL", "grandbo_writer"),),
 }
 
+ERASURE_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_erasures": (
+        Policy("erasure_keep", "ALL", "grandbo_writer"),
+        Policy("erasure_see", "SELECT", "grandbo_auditor"),
+    ),
+}
+
 OPERATIONAL_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_principals": (Policy("principal_keep", "ALL", "grandbo_writer"),),
     "org_memory_api_keys": (Policy("api_key_keep", "ALL", "grandbo_writer"),),

@@ -1,0 +1,93 @@
+"""The verbs that erase: two people, one transaction, a certificate that anyone can check."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from grandbo.events import notes
+from grandbo.events.certificates import ranges, sign_certificate
+from grandbo.events.verify import verify_tenant
+from grandbo.memory import erasing
+from grandbo.memory.erasing import Erasure
+from grandbo.memory.erasure_list import Listed, append_listed
+from grandbo.proving import Proving
+from grandbo.types import new_id, utc_text
+
+log = structlog.get_logger(__name__)
+
+
+class Erasing(Proving):
+    """Ask, confirm, list, finish. `TenantMemory` is one of these."""
+
+    def request_erasure(self, entry_id: UUID, reason: str, *, keeps_current: bool = False) -> Erasure:
+        """
+        Ask for an entry to be erased; a second person has to confirm it.
+
+        Args:
+            reason: a code, `personal_data`, `secret`, `legal` or `request`: words could hold what is to go.
+            keeps_current: erase its past alone, and keep what it says now; to take something out of a text, correct it
+                first.
+        """
+        who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
+        return erasing.request_erasure(*who, entry_id, reason, keeps_current=keeps_current, clock=self._clock())
+
+    def confirm_erasure(self, erasure_id: UUID) -> Erasure:
+        """
+        Erase, for good, and give the certificate. Confirmed again it gives the same.
+
+        In one transaction: the event, every derived row, what receipts said of it, and the bodies in the log.
+        """
+        self._receipts.flush()
+        who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
+        done = erasing.confirm_erasure(*who, erasure_id, clock=self._clock())
+        self._changed()
+        log.info("entry_erased", tenant_id=str(self.tenant.tenant_id), position=done.position)
+        return self._finish(done)
+
+    def cancel_erasure(self, erasure_id: UUID) -> None:
+        """Take a request back that was not confirmed yet."""
+        erasing.cancel_erasure(self._database, self.tenant.tenant_id, self.principal, erasure_id)
+
+    def erasures(self) -> list[Erasure]:
+        """All requests and what became of them, oldest first."""
+        return erasing.list_erasures(self._database, self.tenant.tenant_id, self.principal)
+
+    def finish_erasures(self) -> list[Erasure]:
+        """List and certify what was erased and is not yet; where a crash came in between, this makes up for it."""
+        return [self._finish(item) for item in self.erasures() if item.position is not None and not item.certificate]
+
+    def _finish(self, done: Erasure) -> Erasure:
+        """The list first, then the certificate: a certificate says that a restore will not bring it back."""
+        if done.certificate is not None or done.position is None or done.hash is None or done.outcome is None:
+            return done
+        key = notes.notary_key(self._home)
+        tenant_id = self.tenant.tenant_id
+        streams = tuple(map(UUID, done.outcome["streams"]))
+        append_listed(self._home, Listed(tenant_id, done.erasure_id, done.position, done.hash, streams), key)
+        certificate = sign_certificate(tenant_id, self._stated(done, done.outcome), key)
+        erasing.keep_certificate(self._database, tenant_id, done.erasure_id, certificate)
+        return next(item for item in self.erasures() if item.erasure_id == done.erasure_id)
+
+    def _stated(self, done: Erasure, outcome: dict[str, Any]) -> dict[str, Any]:
+        signed = self.checkpoint()
+        verified = verify_tenant(self._database, self.tenant.tenant_id)
+        assert done.erased_at is not None
+        return {
+            "certificate_id": str(new_id()),
+            "erasure_id": str(done.erasure_id),
+            "entry_id": str(done.entry_id),
+            "keeps_current": done.keeps_current,
+            "reason": done.reason,
+            "requested_at": utc_text(done.requested_at),
+            "erased_at": utc_text(done.erased_at),
+            "position": done.position,
+            "hash": done.hash,
+            "positions": ranges(outcome["positions"]),
+            "bodies_removed": outcome["bodies_removed"],
+            "rows_removed": outcome["rows_removed"],
+            "checkpoint": {"size": signed.checkpoint.size, "note": signed.note},
+            "checks": {"verify_ok": verified.first_bad is None, "events": verified.events},
+        }

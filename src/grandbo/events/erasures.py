@@ -1,0 +1,77 @@
+"""Event bodies of erasure: what was taken out of the memory for good, and what of an entry was kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from grandbo.events.models import (
+    AppliesTo,
+    BasisPoints,
+    Count,
+    Digest,
+    EventBody,
+    Evidence,
+    IncidentRef,
+    Text,
+    UtcTime,
+    UuidText,
+)
+from grandbo.types import Kind, Precision, PrincipalType, Status
+
+# Codes, never free text: a reason in words could hold what was to go.
+ErasureReason = Literal["personal_data", "secret", "legal", "request"]
+
+
+class EntryErased(EventBody):
+    """
+    All that these streams said before this event is gone, from the log and from every projection.
+
+    It names streams and people by their ids alone, so that it can stay.
+    """
+
+    EVENT_TYPE: ClassVar[str] = "entry_erased"
+
+    reason: ErasureReason
+    requested_by: Text
+    requested_at: UtcTime
+    streams: Annotated[tuple[UuidText, ...], Field(min_length=1)]
+
+
+class EntryKept(EventBody):
+    """What an entry says after its past was erased: its whole state, for nothing before it is left to build it from."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_kept"
+
+    revision: Count
+    kind: Kind
+    status: Status
+    title: Text
+    summary: Text
+    body: Text
+    service: Text
+    tags: tuple[Text, ...]
+    visibility: Text
+    namespace: Text
+    owner: Text | None
+    applicability: tuple[AppliesTo, ...]
+    confidence_bp: BasisPoints
+    author_type: PrincipalType
+    evidence: tuple[Evidence, ...]
+    incident: IncidentRef | None
+    supported_by: tuple[IncidentRef, ...]
+    external_id: Text | None
+    claim_digest: Digest
+    text_digest: Digest
+    occurred_at: UtcTime | None
+    occurred_precision: Precision | None
+    ended_at: UtcTime | None
+    valid_from: UtcTime
+    expires_at: UtcTime
+    verified_at: UtcTime | None
+    review_at: UtcTime
+    disputed: bool
+    disputed_with: UuidText | None
+    superseded_by: UuidText | None
+    recorded_at: UtcTime
