@@ -38,8 +38,9 @@ class TestCorroborate:
             changed.acknowledgement.created,
         )
         assert [INCIDENT] == after["supported_by"]
+        assert before["trust_bp"] < after["trust_bp"]
         assert [*before["evidence"], *EVIDENCE] == after["evidence"]
-        moved = {"revision", "position", "changed_at", "supported_by", "evidence"}
+        moved = {"revision", "position", "changed_at", "supported_by", "evidence", "trust_bp"}
         assert {k: v for k, v in before.items() if k not in moved} == {k: v for k, v in after.items() if k not in moved}
         last = memory.history(entry)[-1]
         assert ("entry_corroborated", None) == (last["event_type"], last["reason"])

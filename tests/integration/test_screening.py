@@ -25,7 +25,7 @@ from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase
 from tests.support.providers import HashedWords
-from tests.support.secrets import Maker
+from tests.support.secret_texts import Maker
 
 TOPIC = "checkout queue stalled after the lease renewal failed"
 SECRET = "gh" + "p_" + "a1B2c3D4e5F6" * 3

@@ -16,7 +16,7 @@ from grandbo.sample import sample_lines
 from grandbo.screening import SCREEN_VERSION, ScreenResult, readable, redacted, screen, uri_problem
 from grandbo.screening.detectors import rules_that_match
 from grandbo.screening.rules import RULES
-from tests.support.secrets import BENIGN, Maker
+from tests.support.secret_texts import BENIGN, Maker
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 SHAPES = Maker().shapes()
