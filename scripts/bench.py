@@ -12,14 +12,11 @@ import json
 import logging
 import os
 import random
-import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -31,6 +28,9 @@ import structlog
 from pgvector.psycopg import register_vector
 from psycopg import sql
 
+from bench_doors import doors, up
+from bench_past import past, receipts
+from bench_timing import in_turn, progress, ratio, spread
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.settings import Settings
@@ -284,58 +284,6 @@ SELECT * FROM fused JOIN floor.entries USING (entry_id) ORDER BY score DESC, ent
 """
 
 
-def in_turn(rounds: int, a: Callable[[int], Any], b: Callable[[int], Any]) -> tuple[list[float], list[float]]:
-    """Time two things alternately, after one round of warm-up each; seconds."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds):
-        for work, kept in zip((a, b), times, strict=True):
-            started = time.perf_counter()
-            work(number)
-            kept.append(time.perf_counter() - started)
-    warm = min(10, rounds // 4)
-    return times[0][warm:], times[1][warm:]
-
-
-def spread(seconds: list[float]) -> dict[str, float]:
-    """Median, and the tenth and ninetieth percentile, in milliseconds."""
-    cuts = statistics.quantiles(seconds, n=10)
-    return {
-        "p10": round(cuts[0] * 1000, 2),
-        "median": round(statistics.median(seconds) * 1000, 2),
-        "p90": round(cuts[-1] * 1000, 2),
-    }
-
-
-def ratio(a: list[float], b: list[float]) -> float:
-    """Ratio of the medians."""
-    return round(statistics.median(a) / statistics.median(b), 2)
-
-
-@contextmanager
-def up(environment: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """A running `grandbo up` on a free port."""
-    command = [str(Path(sys.executable).parent / "grandbo"), "up"]
-    process = subprocess.Popen(
-        command, env={**environment, "GRANDBO_HTTP_PORT": "18420"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    url = "http://127.0.0.1:18420"
-    try:
-        deadline = time.monotonic() + 60
-        while subprocess.run(["curl", "-sf", f"{url}/readyz"], capture_output=True, check=False).returncode:
-            if time.monotonic() > deadline or process.poll() is not None:
-                raise RuntimeError("grandbo up did not come up")
-            time.sleep(0.2)
-        yield process.pid, url
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-
-def progress(message: str) -> None:
-    """One line on stderr."""
-    print(f"\r\033[K{message}", end="", file=sys.stderr, flush=True)
-
-
 def main() -> None:
     """Run everything and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -356,7 +304,10 @@ def main() -> None:
             bench.recall(memory, 200 // share)
             bench.write(300 // share)
             bench.replay(memory)
+            bench.figures["receipts"] = receipts(bench.grandbo, memory, bench.sentence, 400 // share)
+            bench.figures["past"] = past(bench.grandbo, bench.finding, bench.sentence, 20_000 // share, 100 // share)
             bench.idle_memory()
+            bench.figures["doors"] = doors(bench.home, 200 // share, 20 // share)
             if arguments.incidents:
                 bench.real(arguments.incidents)
         finally:

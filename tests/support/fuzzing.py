@@ -88,7 +88,7 @@ def fuzz(
         if isinstance(event, events.ScenarioFinished):
             _note(event, report)
         elif isinstance(event, events.NonFatalError):
-            report.errors.append(f"{event.label}: {event.value!r}"[:500])
+            report.errors.append(f"{event.label}: {event.value!r}"[:3_000])
         elif isinstance(event, events.FatalError):
             report.errors.append(repr(event.exception)[:500])
     return report
