@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 import schemathesis
 from fastapi import FastAPI
+from hypothesis.errors import HypothesisDeprecationWarning
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 from schemathesis.python import asgi
@@ -84,11 +86,15 @@ def fuzz(
     """
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=_config(token, examples, walks, seed, phases))
     report = Report()
+    # The tool's own strategies draw from `random`; that is for it to mend.
+    warnings.filterwarnings("ignore", "Do not use the `random` module", HypothesisDeprecationWarning)
     for event in from_schema(schema.include(path=path) if path else schema).execute():
         if isinstance(event, events.ScenarioFinished):
             _note(event, report)
         elif isinstance(event, events.NonFatalError):
-            report.errors.append(f"{event.label}: {event.value!r}"[:3_000])
+            # What Hypothesis calls flaky holds what failed, and says nothing of it itself.
+            inside = [repr(error)[:2_000] for error in getattr(event.value, "exceptions", ())]
+            report.errors.append("; ".join([f"{event.label}: {event.value!r}"[:500], *inside]))
         elif isinstance(event, events.FatalError):
             report.errors.append(repr(event.exception)[:500])
     return report
