@@ -7,7 +7,7 @@ Every other door is a thin layer over this one, so all of them answer alike.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,18 @@ from grandbo.governing import Governing
 from grandbo.investigating import Investigating
 from grandbo.keeping import Keeping
 from grandbo.logs import quiet_unless_configured
-from grandbo.memory import identities, importing, policies, principals, reading, record, restoring, tenants
+from grandbo.memory import (
+    hooks,
+    identities,
+    importing,
+    inbox,
+    policies,
+    principals,
+    reading,
+    record,
+    restoring,
+    tenants,
+)
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import check_roles, require
 from grandbo.memory.tenants import Tenant
@@ -34,6 +45,7 @@ from grandbo.memory.tokens import Tokens
 from grandbo.proposing import Proposing
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
+from grandbo.receiving import Receiving
 from grandbo.remembering import Remembering
 from grandbo.settings import Settings
 from grandbo.storage.database import Database
@@ -173,12 +185,28 @@ class Grandbo:
         home = self.settings.home
         return restoring.apply_erasures(self.database, home, notes.known_public_key(home), clock=self._clock)
 
+    def receive(self, source: str, hook_id: str, headers: Mapping[str, str], body: bytes) -> inbox.Delivery:
+        """
+        Take in what a tool delivers to one of its hooks; durable when this returns, mapped later.
+
+        Args:
+            headers: by their names in lower case; one that was sent twice is left out.
+
+        Raises:
+            Unauthenticated: no such hook, or not from whoever has its secret; the caller cannot tell which.
+        """
+        hook = hooks.authenticate_delivery(self.database, source, hook_id, headers, body, clock=self._clock)
+        delivery = inbox.store_delivery(self.database, hook, headers, body, clock=self._clock)
+        if delivery.is_new and self._caretaker is not None:
+            self._caretaker.wake()
+        return delivery
+
     # -- the worker ----------------------------------------------------------------------------------------------------
 
     def start_worker(self) -> None:
         """Look after all tenants in the background of this process, and embed where there is an embedder."""
         if self._caretaker is None:
-            self._caretaker = Caretaker(self.database, clock=self._clock)
+            self._caretaker = Caretaker(self.database, clock=self._clock, inbox_days=self.settings.inbox_days)
             self._caretaker.start()
         if self.embedder is None or self._worker_thread is not None:
             return
@@ -217,7 +245,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Erasing, Caring):
+class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Erasing, Caring, Receiving):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:

@@ -95,6 +95,12 @@ class Settings(BaseSettings):
         default="120/minute",
         description="Refused credentials that one client address may send, per process; `off` for no limit.",
     )
+    hook_rate_limit: str = Field(
+        default="1200/minute", description="Deliveries that one hook may make, per process; `off` for no limit."
+    )
+    inbox_days: int = Field(
+        default=30, ge=1, le=3_650, description="Days for which the body of a mapped delivery is kept."
+    )
     mcp_read_only: bool = Field(
         default=False, description="Offer agents no tool that writes, whatever their roles allow."
     )

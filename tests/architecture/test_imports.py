@@ -13,16 +13,39 @@ LONGEST_MODULE = 400
 
 # What stands higher may import what stands lower. Of one row, the later may import the earlier.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "types", "text", "fusion", "applicability", "screening", "settings", "logs", "sample", "embedding"),
+    (
+        "errors",
+        "types",
+        "text",
+        "fusion",
+        "applicability",
+        "screening",
+        "settings",
+        "logs",
+        "sample",
+        "embedding",
+        "hooks",
+    ),
     ("storage",),
     ("events",),
     ("projections",),
     ("memory", "recall", "workers"),
-    ("verbs", "governing", "keeping", "remembering", "investigating", "proposing", "proving", "erasing", "caring"),
+    (
+        "verbs",
+        "governing",
+        "keeping",
+        "remembering",
+        "investigating",
+        "proposing",
+        "proving",
+        "erasing",
+        "caring",
+        "receiving",
+    ),
     ("library",),
     ("client",),
     ("adapters",),
-    ("hooks", "mcp", "web", "http", "cli"),
+    ("mcp", "web", "http", "cli"),
 )
 _RANK = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
 # `grandbo` itself: its version, its folder, and its two classes, loaded at first use.

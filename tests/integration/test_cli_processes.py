@@ -19,10 +19,11 @@ import typer
 from typer.testing import CliRunner
 
 from grandbo.cli.call import Call, command
-from grandbo.library import TenantMemory
+from grandbo.library import Grandbo, TenantMemory
 from tests.support.cli import Cli
 from tests.support.embedded import open_folder, remove
 from tests.support.factories import make_finding
+from tests.support.hooks import make_tool
 from tests.support.postgres import TestDatabase
 
 TOPIC = "the checkout queue stalled because a lease renewal failed"
@@ -123,9 +124,17 @@ class TestSignals:
 
         assert 130 == _end(process, signal.SIGINT)
 
-    def test_a_worker_without_an_embedder_has_nothing_to_do(self, cli: Cli) -> None:
-        """Exit code 3."""
-        assert 3 == cli("worker").code
+    def test_a_worker_without_an_embedder_does_the_rest(self, cli: Cli, grandbo: Grandbo, memory: TenantMemory) -> None:
+        """What hooks delivered is mapped all the same; SIGTERM ends it with 0."""
+        tool = make_tool(grandbo, memory)
+        delivery = tool.tell("resolved")
+        process = cli.process("worker")
+        _line_with(process.stderr, "watches the backlog")
+        deadline = time.monotonic() + SECONDS
+        while tool.state(delivery)["state"] == "received":
+            assert time.monotonic() < deadline, "the worker did not map"
+
+        assert 0 == _end(process, signal.SIGTERM)
 
     def test_up_serves_and_ends_with_0_on_sigterm(self, cli: Cli) -> None:
         """It says where it listens, answers there, and leaves in good order."""

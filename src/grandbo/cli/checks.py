@@ -146,6 +146,7 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
         yield Check("tenants", "warn", "there are none", "Run `grandbo tenant create NAME`.")
     for tenant_id in ids:
         yield _log(grandbo, tenant_id)
+        yield from _hooks(grandbo, tenant_id)
         if grandbo.embedder is None:
             continue
         try:
@@ -158,6 +159,23 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
             yield Check(f"backlog {tenant_id}", "warn", found, "Run `grandbo embed --wait --retry-dead --tenant …`.")
         else:
             yield Check(f"backlog {tenant_id}", "ok", found)
+
+
+def _hooks(grandbo: Grandbo, tenant_id: UUID) -> Iterator[Check]:
+    """Which hooks prove nothing of what they deliver, and what the inbox has given up on."""
+    from grandbo.memory.hooks import list_hooks
+    from grandbo.memory.inbox import count_dead
+
+    found = list_hooks(grandbo.database, tenant_id)
+    unsigned = [f"{hook.hook_id} ({hook.source}: {hook.name})" for hook in found if not hook.is_signed]
+    if unsigned:
+        what = f"without a signature, by a secret that is sent along: {', '.join(unsigned)}"
+        yield Check(f"hooks {tenant_id}", "warn", what, "Let them deliver over TLS alone, and rotate their secrets.")
+    elif found:
+        yield Check(f"hooks {tenant_id}", "ok", f"{len(found)}, all of them signed")
+    if dead := count_dead(grandbo.database, tenant_id):
+        mend = "See `grandbo inbox list --state dead`; then retry or drop them."
+        yield Check(f"inbox {tenant_id}", "warn", f"{dead} deliveries could not be mapped", mend)
 
 
 def _log(grandbo: Grandbo, tenant_id: UUID) -> Check:

@@ -13,7 +13,6 @@ import typer
 
 from grandbo.cli.call import Call, command
 from grandbo.cli.output import print_json, say, tell
-from grandbo.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from grandbo.library import Grandbo
@@ -90,28 +89,30 @@ def _tell_next_steps(url: str) -> None:
 
 def worker(call: Call) -> None:
     """
-    Embed what lacks a vector, look for contradictions, note expiries.
+    Embed what lacks a vector, map what hooks delivered, look for contradictions, note expiries.
 
     For all tenants, until SIGTERM, which ends it with 0, or Ctrl-C.
     """
     settings = call.settings(serving=True, bulk=True)
-    if settings.embedder == "none":
-        raise ConfigurationError("GRANDBO_EMBEDDER is `none`: there is nothing for a worker to do.")
     from grandbo.workers.caretaker import Caretaker
     from grandbo.workers.embedding import EmbeddingWorker
 
     with call.open(settings) as grandbo:
-        assert grandbo.embedder is not None
-        running = EmbeddingWorker(grandbo.database, grandbo.embedder, clock=grandbo.clock)
-
-        def stop(_number: int, _frame: FrameType | None) -> None:
-            running.stop()
-
-        signal.signal(signal.SIGTERM, stop)
-        caretaker = Caretaker(grandbo.database, clock=grandbo.clock)
+        caretaker = Caretaker(grandbo.database, clock=grandbo.clock, inbox_days=settings.inbox_days)
+        signal.signal(signal.SIGTERM, _leave)
         caretaker.start()
         tell(f"The worker (process {os.getpid()}) watches the backlog of all tenants.")
         try:
+            if grandbo.embedder is None:
+                # Nothing is embedded; all else is still to be done.
+                while True:
+                    signal.pause()
+            running = EmbeddingWorker(grandbo.database, grandbo.embedder, clock=grandbo.clock)
+
+            def stop(_number: int, _frame: FrameType | None) -> None:
+                running.stop()
+
+            signal.signal(signal.SIGTERM, stop)
             running.run()
         finally:
             caretaker.stop()

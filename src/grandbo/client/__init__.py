@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grandbo.client.client import Client
+from grandbo.client.hook_sender import HookSender
 from grandbo.client.transport import ApiError
 
-__all__ = ["ApiError", "Client"]
+__all__ = ["ApiError", "Client", "HookSender"]

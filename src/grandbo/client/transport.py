@@ -53,7 +53,7 @@ class Transport:
         self._attempts = attempts
         self._http = httpx2.Client(
             base_url=url.rstrip("/"),
-            headers={"Authorization": f"Bearer {api_key}", "Accept": "application/json"},
+            headers={"Accept": "application/json"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {}),
             timeout=timeout,
             transport=transport,
             # A redirect would carry the token to wherever it points.
@@ -78,6 +78,7 @@ class Transport:
         path: str,
         *,
         body: Mapping[str, Any] | None = None,
+        content: bytes | None = None,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
@@ -86,6 +87,7 @@ class Transport:
         Send a request; give the answer's JSON.
 
         Args:
+            content: JSON as bytes, in the place of `body`.
             params: None is left out, a list is repeated.
             repeatable: whether sending it again is harmless.
 
@@ -93,7 +95,7 @@ class Transport:
             GrandboError: the error that the service names by its code; `ApiError` for one that is not known here;
                 `Unavailable` where the service cannot be reached.
         """
-        content = None if body is None else json.dumps(body).encode()
+        content = content if body is None else json.dumps(body).encode()
         sent = {**({"Content-Type": "application/json"} if content else {}), **(headers or {})}
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:

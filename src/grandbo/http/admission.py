@@ -11,6 +11,7 @@ import hashlib
 import ipaddress
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 
@@ -18,6 +19,7 @@ from grandbo.errors import RateLimited, Unauthenticated
 from grandbo.http.limits import KEYS_KEPT, MovingWindow, parse_rate
 from grandbo.http.metrics import Metrics
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.inbox import Delivery
 from grandbo.settings import Settings
 
 # Whoever has one IPv6 address has all of its network.
@@ -32,6 +34,7 @@ class Admission:
         self._metrics = metrics
         self._requests = MovingWindow(parse_rate(settings.rate_limit, "GRANDBO_RATE_LIMIT"))
         self._failures = MovingWindow(parse_rate(settings.auth_failure_limit, "GRANDBO_AUTH_FAILURE_LIMIT"))
+        self._deliveries = MovingWindow(parse_rate(settings.hook_rate_limit, "GRANDBO_HOOK_RATE_LIMIT"))
         self._regulars = _Regulars()
 
     def admit(self, grandbo: Grandbo, connection: HTTPConnection, token: str) -> TenantMemory:
@@ -48,6 +51,33 @@ class Admission:
             self._metrics.limited("principal")
             raise RateLimited(retry_after=wait)
         return memory
+
+    def check_address(self, connection: HTTPConnection, hook_id: str) -> None:
+        """
+        Turn a delivery away, before its body is read, where its address or its hook has sent too many.
+
+        Raises:
+            RateLimited: which every tool takes for a reason to come again.
+        """
+        wait = self._failures.wait(address_of(connection))
+        if wait and not self._regulars.know(_as_regular(hook_id)):
+            self._metrics.limited("address")
+            raise RateLimited(retry_after=wait)
+        if wait := self._deliveries.wait(hook_id):
+            self._metrics.limited("principal")
+            raise RateLimited(retry_after=wait)
+
+    def admit_delivery(self, connection: HTTPConnection, hook_id: str, receive: Callable[[], Delivery]) -> Delivery:
+        """Take a delivery in, and account for it; one whose signature does not hold counts against its address."""
+        try:
+            delivery = receive()
+        except Unauthenticated:
+            self._failures.take(address_of(connection))
+            raise
+        self._regulars.remember(_as_regular(hook_id))
+        self._deliveries.take(hook_id)
+        connection.state.tenant_id = str(delivery.tenant_id)
+        return delivery
 
     def _authenticated(self, grandbo: Grandbo, address: str, token: str) -> TenantMemory:
         wait = self._failures.wait(address)
@@ -89,6 +119,11 @@ class _Regulars:
     def forget(self, token: str) -> None:
         with self._lock:
             self._digests.pop(_digest(token), None)
+
+
+def _as_regular(hook_id: str) -> str:
+    """A hook among the tokens; no token has a space."""
+    return f"hook {hook_id}"
 
 
 def address_of(connection: HTTPConnection) -> str:

@@ -21,6 +21,8 @@ from grandbo.http.entry_routes import entry_routes
 from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
 from grandbo.http.erasure_routes import ERASURE_DOCUMENTS, erasure_routes
 from grandbo.http.health import Readiness
+from grandbo.http.hook_routes import hook_routes, inbox_routes
+from grandbo.http.hook_schemas import HOOK_DOCUMENTS
 from grandbo.http.impact_routes import impact_routes
 from grandbo.http.impact_schemas import IMPACT_DOCUMENTS
 from grandbo.http.investigation_routes import investigation_routes
@@ -43,6 +45,7 @@ from grandbo.mcp.over_http import PATH, Endpoint
 
 FINDING_LIMIT_BYTES = 256 * 1024
 RECALL_LIMIT_BYTES = 64 * 1024
+DELIVERY_LIMIT_BYTES = 1024 * 1024
 
 # Nothing about a request leaves the process unless someone decides so; the library would send messages and bodies.
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -97,6 +100,8 @@ def build_app(
     app.include_router(investigation_routes(grandbo))
     app.include_router(key_routes(grandbo))
     app.include_router(tenant_routes(grandbo))
+    app.include_router(hook_routes(grandbo))
+    app.include_router(inbox_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     if resource is not None:
         app.router.routes.extend(resource.routes())
@@ -114,10 +119,15 @@ def build_app(
         INVESTIGATION_DOCUMENTS,
         CARE_DOCUMENTS,
         KEY_DOCUMENTS,
+        HOOK_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(
-        BodyLimit, default=FINDING_LIMIT_BYTES, limits={"/v1/recall": RECALL_LIMIT_BYTES}, seconds=body_seconds
+        BodyLimit,
+        default=FINDING_LIMIT_BYTES,
+        limits={"/v1/recall": RECALL_LIMIT_BYTES},
+        below={"/v1/hooks/": DELIVERY_LIMIT_BYTES},
+        seconds=body_seconds,
     )
     app.add_middleware(Edge, metrics=metrics, hosts=[*LOOPBACK_HOSTS, _as_host(grandbo), *allowed_hosts])
     return app

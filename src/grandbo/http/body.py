@@ -22,17 +22,27 @@ class BodyLimit:
     What Content-Length says only serves to refuse earlier: it may be missing, or be wrong.
     """
 
-    def __init__(self, app: ASGIApp, *, default: int, limits: Mapping[str, int], seconds: float = READ_SECONDS) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        default: int,
+        limits: Mapping[str, int],
+        below: Mapping[str, int],
+        seconds: float = READ_SECONDS,
+    ) -> None:
+        """`limits`: of single paths; `below`: of all paths that begin so."""
         self._app = app
         self._default = default
         self._limits = limits
+        self._below = below
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._limits.get(scope["path"], self._default)
+        limit = self._limit_of(scope["path"])
         declared = _declared_length(scope)
         seen = 0
         deadline: float | None = None
@@ -57,6 +67,15 @@ class BodyLimit:
             return message
 
         await self._app(scope, counted, send)
+
+    def _limit_of(self, path: str) -> int:
+        found = (limit for prefix, limit in self._below.items() if path.startswith(prefix))
+        return self._limits.get(path) or next(found, self._default)
+
+
+async def read_raw_body(request: Request) -> bytes:
+    """The bytes of a body, whatever it says it is. Raises `LimitExceeded`, `BodyTimeout`."""
+    return await request.body()
 
 
 async def read_json_body(request: Request) -> bytes:

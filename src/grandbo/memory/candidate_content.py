@@ -86,7 +86,7 @@ def flags_of(
         "hearsay": all(item.type in ("conversation", "person") for item in content.evidence),
         "redacted": any("[REDACTED:" in text for text in (content.title, content.summary, content.body)),
     }
-    return (*(name for name, holds in signs.items() if holds), *screen_flags)
+    return tuple(dict.fromkeys((*(name for name, holds in signs.items() if holds), *screen_flags)))
 
 
 _RISKS = {

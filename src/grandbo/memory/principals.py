@@ -137,7 +137,7 @@ def local_principal(database: Database, tenant_id: UUID, text: str, *, clock: Cl
     """The principal of someone who works on the machine itself, and so may do anything: all roles."""
     kind, name = parse_principal(text)
     with database.transaction("writer", tenant_id) as transaction:
-        principal_id = _ensure(transaction, tenant_id, kind, name, clock)
+        principal_id = ensure_principal(transaction, tenant_id, kind, name, clock)
     return Principal(kind, principal_id, name, frozenset(ROLES))
 
 
@@ -172,7 +172,7 @@ def create_key(
     expires_at = None if expires_in is None else now + expires_in
     with database.transaction("writer", tenant_id) as transaction:
         check_grant(read_tenant(transaction, tenant_id).policy, granter, granted)
-        principal_id = _ensure(transaction, tenant_id, kind, name, clock)
+        principal_id = ensure_principal(transaction, tenant_id, kind, name, clock)
         row = {
             "tenant_id": tenant_id,
             "key_id": key_id,
@@ -249,7 +249,8 @@ def _is_over(row: Row, now: datetime) -> bool:
     return row["revoked_at"] is not None or (row["expires_at"] is not None and row["expires_at"] <= now)
 
 
-def _ensure(transaction: Transaction, tenant_id: UUID, kind: PrincipalType, name: str, clock: Clock) -> UUID:
+def ensure_principal(transaction: Transaction, tenant_id: UUID, kind: PrincipalType, name: str, clock: Clock) -> UUID:
+    """The id of the principal of this type and name; made where there is none."""
     key = {"tenant_id": tenant_id, "type": kind, "name": name}
     found = transaction.execute(_FIND_PRINCIPAL, key)
     if not found:

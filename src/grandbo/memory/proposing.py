@@ -118,7 +118,8 @@ class Candidates:
     def amend(
         self, candidate_id: UUID, changes: Mapping[str, Any], *, reason: str, into: UUID | None = None, **options: Any
     ) -> Decided:
-        """Replace the named fields; who proposed it may, and who may govern."""
+        """Replace the named fields; who proposed it may, and who may govern. Option `flags`: as in `propose`."""
+        flags: tuple[str, ...] = options.pop("flags", ())
         seen = self._read(candidate_id)
         if seen.proposed_by != self._principal.ref:
             require(self._principal, "govern")
@@ -126,7 +127,7 @@ class Candidates:
         content = self._content(seen, changes, screening)
 
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
-            told = screening.screened, screening.flags
+            told = screening.screened, (*screening.flags, *flags)
             body = candidacy.decide_amend(state, content, into or state.into, reason, *told)
             return [] if body is None else [Event(candidate_id, body)]
 

@@ -12,7 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-SCHEMA = "grandbo"
+from grandbo.storage import inbox_tables
+
+SCHEMA = inbox_tables.SCHEMA
 SCRATCH_SCHEMA = "grandbo_scratch"
 DIMENSIONS = 1024
 
@@ -26,7 +28,7 @@ class Vector(sa.types.UserDefinedType[Any]):
         return f"vector({DIMENSIONS})"
 
 
-metadata = sa.MetaData(schema=SCHEMA)
+metadata = inbox_tables.metadata
 
 _Time = sa.DateTime(timezone=True)
 _Texts = pg.ARRAY(sa.Text)
@@ -379,6 +381,7 @@ erasures = sa.Table(
     sa.Column("outcome", pg.JSONB),
     sa.Column("certificate", sa.Text),
 )
+hooks, inbox, incidents = inbox_tables.hooks, inbox_tables.inbox, inbox_tables.incidents
 
 OPERATIONAL: tuple[sa.Table, ...] = (
     principals,
@@ -390,4 +393,7 @@ OPERATIONAL: tuple[sa.Table, ...] = (
     notes,
     contradiction_checks,
     erasures,
+    hooks,
+    inbox,
+    incidents,
 )

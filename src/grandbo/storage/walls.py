@@ -135,6 +135,12 @@ CARE_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_contradiction_checks": (Policy("contradiction_check_keep", "ALL", "grandbo_writer"),),
 }
 
+HOOK_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_hooks": (Policy("hook_keep", "ALL", "grandbo_writer"),),
+    "org_memory_inbox": (Policy("inbox_keep", "ALL", "grandbo_writer"),),
+    "org_memory_incidents": (Policy("incident_keep", "ALL", "grandbo_writer"),),
+}
+
 
 def predicate(scope: Scope, *, distributed: bool = False) -> str:
     """The condition of a policy, as SQL."""

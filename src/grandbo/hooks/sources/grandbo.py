@@ -1,0 +1,98 @@
+"""
+Grandbo's own signed format (Standard Webhooks): an event of an incident, with what it taught as a finding has it.
+
+`{"event": "resolved", "incident_id": "INC-1", "finding": {"title": …, "summary": …, "cause": …, "evidence": […]}}`,
+beside them `is_drill` and `is_private`. For tools without a format that is known here, and for one's own scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from grandbo.errors import GrandboError
+from grandbo.hooks.drafts import Draft, DraftEvent, DraftEvidence, Headers, Ignored, Mapped, Payload, Unmappable
+from grandbo.hooks.source import Source
+from grandbo.types import Moment, parse_moment
+
+EVENTS: tuple[DraftEvent, ...] = get_args(DraftEvent)
+_TEXTS = ("title", "summary", "body", "cause", "service", "severity")
+
+
+def map_payload(payload: Payload, _headers: Headers) -> Mapped:
+    """One draft; an event that is not known here is ignored. Raises `Unmappable`."""
+    named = _text(payload, "event")
+    event = next((known for known in EVENTS if known == named), None)
+    if event is None:
+        return Ignored("unknown_event")
+    finding = payload.get("finding") or {}
+    if not isinstance(finding, Mapping):
+        raise Unmappable("finding: it must be an object.")
+    incident_id = _text(payload, "incident_id").strip()
+    if not incident_id:
+        raise Unmappable("incident_id: it is required.")
+    return (
+        Draft(
+            event=event,
+            incident_id=incident_id,
+            **{name: _text(finding, name) for name in _TEXTS},
+            tags=tuple(tag for tag in _list(finding, "tags") if isinstance(tag, str)),
+            evidence=tuple(_evidence(item) for item in _list(finding, "evidence")),
+            occurred_at=_moment(finding, "occurred_at"),
+            ended_at=_moment(finding, "ended_at"),
+            is_drill=payload.get("is_drill") is True,
+            is_private=payload.get("is_private") is True,
+        ),
+    )
+
+
+def delivery_key(_payload: Payload, headers: Headers) -> str:
+    """The id that the sender gave the delivery, which its signature covers."""
+    return headers.get("webhook-id", "") or headers.get("svix-id", "")
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Unmappable(f"{name}: it must be text.")
+    return value or ""
+
+
+def _list(values: Mapping[str, Any], name: str) -> list[Any]:
+    value = values.get(name)
+    if value is not None and not isinstance(value, list):
+        raise Unmappable(f"{name}: it must be a list.")
+    return value or []
+
+
+def _evidence(item: object) -> DraftEvidence:
+    if not isinstance(item, Mapping):
+        raise Unmappable("evidence: each piece is an object with type, uri and label.")
+    return DraftEvidence(_text(item, "type") or "link", _text(item, "uri"), _text(item, "label"))
+
+
+def _moment(values: Mapping[str, Any], name: str) -> Moment | None:
+    text = _text(values, name)
+    try:
+        return parse_moment(text, name) if text else None
+    except GrandboError as error:
+        raise Unmappable(error.message) from None
+
+
+GRANDBO = Source("grandbo", map_payload, delivery_key, "standard-webhooks")
+
+# What `grandbo hook test` sends.
+SAMPLE: dict[str, Any] = {
+    "event": "resolved",
+    "incident_id": "TEST-1",
+    "finding": {
+        "title": "Logins failed after a certificate expired",
+        "summary": "The gateway refused all logins for 40 minutes.",
+        "cause": "The renewal job had lost its permission to write the certificate.",
+        "service": "gateway",
+        "tags": ["tls"],
+        "evidence": [{"type": "ticket", "uri": "https://tickets.example.com/TEST-1", "label": "TEST-1"}],
+        "occurred_at": "2026-01-02T03:04:05Z",
+        "ended_at": "2026-01-02T03:44:05Z",
+    },
+}
