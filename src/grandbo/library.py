@@ -17,6 +17,7 @@ from uuid import UUID
 import structlog
 
 from grandbo.caring import Caring
+from grandbo.documenting import Documenting
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
@@ -193,7 +194,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Proving, Caring):
+class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Proving, Caring, Documenting):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
