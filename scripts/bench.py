@@ -27,10 +27,10 @@ import psycopg
 import structlog
 from pgvector.psycopg import register_vector
 from psycopg import sql
+from scripts.bench_doors import doors, up
+from scripts.bench_past import past, receipts
+from scripts.bench_timing import in_turn, progress, ratio, spread
 
-from bench_doors import doors, up
-from bench_past import past, receipts
-from bench_timing import in_turn, progress, ratio, spread
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.settings import Settings

@@ -19,8 +19,8 @@ from typing import Any
 import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from scripts.bench_timing import progress, spread
 
-from bench_timing import progress, spread
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.settings import Settings
 

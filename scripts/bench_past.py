@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from bench_timing import in_turn, progress, ratio, spread
+from scripts.bench_timing import in_turn, progress, ratio, spread
+
 from grandbo.library import Grandbo, TenantMemory
 
 # Of each chapter's events half are records and corrections, and half the vectors of both.

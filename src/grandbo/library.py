@@ -17,6 +17,7 @@ from uuid import UUID
 import structlog
 
 from grandbo.caring import Caring
+from grandbo.documenting import Documenting
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.erasing import Erasing
 from grandbo.errors import ConfigurationError
@@ -245,7 +246,7 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Erasing, Caring, Receiving):
+class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Erasing, Caring, Receiving, Documenting):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:

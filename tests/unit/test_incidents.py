@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from grandbo.finding_limits import BODY_LIMIT_BYTES, TITLE_LIMIT
 from grandbo.hooks.drafts import Draft, DraftEvent, DraftEvidence
-from grandbo.memory.finding import BODY_LIMIT_BYTES, TITLE_LIMIT, parse_finding
+from grandbo.memory.finding import parse_finding
 from grandbo.memory.incidents import Said, document_of_incident, fold, has_cause, is_closed, is_open_again
 from grandbo.types import Moment
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grandbo.finding_limits import BODY_LIMIT_BYTES, EVIDENCE_LIMIT, SUMMARY_LIMIT, TAG_LIMIT, TAGS_LIMIT, TITLE_LIMIT
 from grandbo.http.schemas import (
     SAYING,
     SAYING_TEXT,
@@ -19,14 +20,6 @@ from grandbo.http.schemas import (
     StatedTime,
 )
 from grandbo.http.submission_schemas import FeedbackDocument, NewEntryDocument
-from grandbo.memory.finding import (
-    BODY_LIMIT_BYTES,
-    EVIDENCE_LIMIT,
-    SUMMARY_LIMIT,
-    TAG_LIMIT,
-    TAGS_LIMIT,
-    TITLE_LIMIT,
-)
 from grandbo.memory.govern import REASON_LIMIT
 from grandbo.memory.wishes import LARGEST_REVISION, LONGEST_REVIEW_DAYS
 from grandbo.types import Kind, LinkType, OrganisationKind, Precision, PrincipalType, Status

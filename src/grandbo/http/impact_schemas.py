@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grandbo.finding_limits import URI_LIMIT
 from grandbo.http.entry_schemas import Id, ReasonDocument, Time
 from grandbo.http.schemas import IncidentDocument
 from grandbo.memory.closure import Because
-from grandbo.memory.finding import URI_LIMIT
 from grandbo.types import Kind, Status
 
 _Uri = Annotated[

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from grandbo.applicability import APPLICABILITY_LIMIT
 from grandbo.applicability import TEXT_LIMIT as APPLIES_LIMIT
-from grandbo.memory.finding import (
+from grandbo.finding_limits import (
     BODY_LIMIT_BYTES,
     EVIDENCE_LIMIT,
     NAME_LIMIT,

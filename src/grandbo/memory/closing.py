@@ -19,11 +19,12 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import Conflict, NotFound
 from grandbo.events.models import Policy
+from grandbo.finding_limits import EVIDENCE_LIMIT, TAGS_LIMIT
 from grandbo.hooks.drafts import Draft
 from grandbo.memory import wishes
 from grandbo.memory.candidacy import CandidateState
 from grandbo.memory.candidate_rows import CANDIDATE
-from grandbo.memory.finding import EVIDENCE_LIMIT, TAGS_LIMIT, parse_finding
+from grandbo.memory.finding import parse_finding
 from grandbo.memory.govern import CURRENT, Wish, carry_out
 from grandbo.memory.hooks import Hook
 from grandbo.memory.incidents import document_of_incident, fold, has_cause, is_closed

@@ -25,21 +25,22 @@ from grandbo.errors import (
     LimitExceeded,
     SourceRefused,
 )
+from grandbo.finding_limits import (
+    BODY_LIMIT_BYTES,
+    EVIDENCE_LIMIT,
+    FOLLOW_UP,
+    NAME_LIMIT,
+    SUMMARY_LIMIT,
+    TAG_LIMIT,
+    TAGS_LIMIT,
+    TITLE_LIMIT,
+    URI_LIMIT,
+)
 from grandbo.screening import uri_problem
 from grandbo.text import check_text
 from grandbo.types import ORGANISATION_KINDS, TIME_WANTED, Kind, Moment, parse_moment, require_zone
 
-TITLE_LIMIT = 200
-SUMMARY_LIMIT = 4_000
-BODY_LIMIT_BYTES = 64 * 1024
-EVIDENCE_LIMIT = 20
-TAGS_LIMIT = 16
-TAG_LIMIT = 64
-NAME_LIMIT = 200
-URI_LIMIT = 2_000
-
 MEMORY_SCHEME = "grandbo:"
-FOLLOW_UP = "follow_up"
 
 
 class Refusal(ValueError):

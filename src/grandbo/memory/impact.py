@@ -20,9 +20,10 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.events.log import READ_HEAD, head_of
 from grandbo.events.models import EntryCorroborated, Policy
+from grandbo.finding_limits import URI_LIMIT
 from grandbo.memory.closure import Because, Closure, Edge
 from grandbo.memory.commands import Reads, follow
-from grandbo.memory.finding import MEMORY_SCHEME, URI_LIMIT
+from grandbo.memory.finding import MEMORY_SCHEME
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.told import (
     COUNT_POSSIBLY_AFFECTED,

@@ -14,8 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from grandbo.errors import GrandboError
-from grandbo.hooks.drafts import Draft
-from grandbo.memory.finding import (
+from grandbo.finding_limits import (
     BODY_LIMIT_BYTES,
     EVIDENCE_LIMIT,
     NAME_LIMIT,
@@ -24,8 +23,9 @@ from grandbo.memory.finding import (
     TAGS_LIMIT,
     TITLE_LIMIT,
     URI_LIMIT,
-    EvidenceItem,
 )
+from grandbo.hooks.drafts import Draft
+from grandbo.memory.finding import EvidenceItem
 from grandbo.types import Moment, utc_text
 
 EVIDENCE_KEPT = 200

@@ -95,14 +95,21 @@ def record_findings(
     policy: Policy,
     findings: Sequence[Finding],
     *,
+    command_ids: Sequence[UUID] | None = None,
     clock: Clock = utc_now,
 ) -> list[Recorded | GrandboError]:
-    """Record several findings in one transaction; each is acknowledged or refused by itself."""
+    """
+    Record several findings in one transaction; each is acknowledged or refused by itself.
+
+    Args:
+        command_ids: one for each; else they are derived.
+    """
     outcomes: list[Recorded | GrandboError] = []
     made: list[tuple[int, Command, _Decision]] = []
-    for finding in findings:
+    given: Sequence[UUID | None] = command_ids or [None] * len(findings)
+    for finding, command_id in zip(findings, given, strict=True):
         try:
-            command, decision = _command(database, tenant_id, principal, policy, finding, None)
+            command, decision = _command(database, tenant_id, principal, policy, finding, command_id)
         except GrandboError as error:
             outcomes.append(error)
             continue

@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import JSONPATH
 
 from grandbo.errors import NotFound
 from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy
-from grandbo.memory.finding import NAME_LIMIT
+from grandbo.finding_limits import NAME_LIMIT
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.storage.database import Database
 from grandbo.storage.tables import entries, events

@@ -20,17 +20,8 @@ import sqlalchemy as sa
 
 from grandbo.errors import ScreenRefused
 from grandbo.events.models import Action, EntryQuarantined, Policy, Screened, ScreenFinding
-from grandbo.memory.finding import (
-    BODY_LIMIT_BYTES,
-    NAME_LIMIT,
-    SUMMARY_LIMIT,
-    TAG_LIMIT,
-    TITLE_LIMIT,
-    URI_LIMIT,
-    EvidenceItem,
-    Finding,
-    Incident,
-)
+from grandbo.finding_limits import BODY_LIMIT_BYTES, NAME_LIMIT, SUMMARY_LIMIT, TAG_LIMIT, TITLE_LIMIT, URI_LIMIT
+from grandbo.memory.finding import EvidenceItem, Finding, Incident
 from grandbo.memory.policy import DEFAULT_SCREENING
 from grandbo.screening import SCREEN_VERSION, SIGNALS, Hit, Outcome, Signal, redacted, screen
 from grandbo.storage.database import Database

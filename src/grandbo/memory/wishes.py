@@ -12,8 +12,9 @@ from grandbo.applicability import parse_applicability
 from grandbo.errors import InvalidInput, KindNotRecorded, NotFound
 from grandbo.events import models
 from grandbo.events.models import Policy
+from grandbo.finding_limits import NAME_LIMIT
 from grandbo.memory import lifecycle
-from grandbo.memory.finding import NAME_LIMIT, Finding, parse_finding
+from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.govern import (
     AT_REVISION,
     BEFORE_QUARANTINE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from grandbo.memory.finding import FOLLOW_UP
+from grandbo.finding_limits import FOLLOW_UP
 from grandbo.memory.trust import Record, trust_of
 from grandbo.recall.answer import Lexical, Match, Semantic
 from grandbo.storage.database import Row

@@ -17,11 +17,11 @@ import structlog
 
 from grandbo.errors import GrandboError, InvalidInput, NotFound, QuotaExceeded, Unavailable
 from grandbo.events.models import Policy
+from grandbo.finding_limits import NAME_LIMIT
 from grandbo.hooks.drafts import Draft, Ignored, Mapped, Unmappable
 from grandbo.hooks.sources import SOURCES
 from grandbo.memory import inbox_queue
 from grandbo.memory.closing import Closing
-from grandbo.memory.finding import NAME_LIMIT
 from grandbo.memory.hooks import Hook, read_hook
 from grandbo.memory.importing import parse_json
 from grandbo.memory.inbox import DeliveryState
