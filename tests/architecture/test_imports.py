@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory", "recall", "workers"),
     ("verbs", "governing", "keeping", "remembering", "investigating", "proposing", "proving", "caring"),
     ("library",),
+    ("evaluation",),
     ("client",),
     ("adapters",),
     ("hooks", "mcp", "web", "http", "cli"),
