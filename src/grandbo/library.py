@@ -350,6 +350,11 @@ class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Er
 
     # -- embedding -----------------------------------------------------------------------------------------------------
 
+    @property
+    def embeds(self) -> bool:
+        """Whether there is an embedder; without one recall goes by words alone."""
+        return self._grandbo.embedder is not None
+
     def backlog(self) -> BacklogCounts:
         """How many entries lack a vector in the current space."""
         return count_backlog(self._database, self.tenant_id, self._embedder().stamp.id)

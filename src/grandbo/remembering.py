@@ -12,6 +12,7 @@ from grandbo.memory.policy import require
 from grandbo.recall import context, feedback, ledger, past, query, state
 from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference, difference
+from grandbo.recall.look import Look, look_through
 from grandbo.recall.moment import AsOf, check_as_of
 from grandbo.recall.question import check_question
 from grandbo.recall.replay import Replay, replay_receipt
@@ -88,6 +89,11 @@ class Remembering(Verbs):
             asked,
             clock=self._clock(),
         )
+
+    def look_through(self, topic: str, depth: int, *, kinds: list[str] | None = None, mode: str | None = None) -> Look:
+        """The first `depth` of both lists of a topic with their gates open: for who tunes them. Gives no text."""
+        who = (self._database, self._meaning, self.tenant.tenant_id, self.principal)
+        return look_through(*who, check_question(topic, kinds=kinds, mode=mode), depth=depth, clock=self._clock())
 
     # -- entries -------------------------------------------------------------------------------------------------------
 

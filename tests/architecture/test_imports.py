@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "documenting",
     ),
     ("library",),
+    ("evaluation",),
     ("client",),
     ("adapters",),
     ("mcp", "web", "http", "cli"),

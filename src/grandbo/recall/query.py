@@ -154,7 +154,7 @@ def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instan
 def answer_in(transaction: Transaction, question: Question, vector: TopicVector, setting: Setting) -> Answer:
     """Answer a question in its setting."""
     scope, policy = setting.scope, setting.policy
-    signals = _signals(question.mode, vector)
+    signals = signals_of(question.mode, vector)
     rows: list[Row] = []
     if signals:
         if setting.view is View.LIVE:
@@ -162,7 +162,9 @@ def answer_in(transaction: Transaction, question: Question, vector: TopicVector,
         else:
             transaction.limit(AS_OF_TIMEOUT_MS)
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
-        rows = transaction.execute(recall_query(scope.shape, setting.view, **shown), _params(question, setting, vector))
+        rows = transaction.execute(
+            recall_query(scope.shape, setting.view, **shown), parameters(question, setting, vector)
+        )
     matches = _matches(transaction, setting, rows, question.limit)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
     searched = _searched(rows, signals, vector, matches, scope)
@@ -189,12 +191,14 @@ def _age(row: Row) -> float:
     return -row["verified_at"].timestamp() if row["verified_at"] else 0.0
 
 
-def _signals(mode: Mode, vector: TopicVector) -> tuple[str, ...]:
+def signals_of(mode: Mode, vector: TopicVector) -> tuple[str, ...]:
+    """The signals that run: what the mode wants, and of meaning only where there is a vector."""
     wanted = {"hybrid": ("lexical", "semantic"), "words": ("lexical",), "meaning": ("semantic",)}[mode]
     return tuple(signal for signal in wanted if signal == "lexical" or vector.vector is not None)
 
 
-def _params(question: Question, setting: Setting, vector: TopicVector) -> dict[str, Any]:
+def parameters(question: Question, setting: Setting, vector: TopicVector) -> dict[str, Any]:
+    """Values for the placeholders of the statement of recall."""
     policy = setting.policy
     return {
         **setting.scope.params(),
