@@ -24,6 +24,7 @@ from grandbo.storage.embedded.install import find_install
 from grandbo.types import new_id
 from tests.support.cli import Cli
 from tests.support.factories import make_finding
+from tests.support.hooks import CAUSE, make_tool
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
@@ -233,6 +234,33 @@ class TestNothingIsLeft:
         assert not _holds(_dump(clone), SECRET)
         with pytest.raises(NotFound):
             first.candidate(made)
+
+    @pytest.mark.parametrize("keeps", [False, True])
+    def test_what_its_tool_delivered_goes_and_does_not_come_back(
+        self, opened: Grandbo, first: TenantMemory, second: TenantMemory, clone: TestDatabase, keeps: bool
+    ) -> None:
+        """The inbox and the record of the incident; told again, late and anew. What was kept may be added to."""
+        tool = make_tool(opened, first, direct=True)
+        words = {"title": f"{SECRET} let a certificate expire", "summary": f"{SECRET} was away.", "cause": CAUSE}
+        closed = tool.told("resolved", **words)
+        entry_id = UUID(closed["entry_id"])
+        waiting = tool.tell("updated", summary=f"{SECRET} is back.")
+        if keeps:
+            clean = {"title": "A certificate expired", "summary": "Nobody was there.", "body": "See the ticket."}
+            first.correct(entry_id, clean, reason="a name has to go")
+
+        done = _erase(first, second, entry_id, keeps_current=keeps)
+        assert done.outcome is not None
+        assert {"deliveries": 1, "incidents": 1}.items() <= done.outcome["rows_removed"].items()
+        if keeps:
+            assert "received" == tool.state(waiting)["state"]
+            return
+        again = tool.told("postmortem", body=f"{SECRET} wrote this.", **words)
+
+        assert ("ignored", "erased", None) == (again["state"], again["outcome"], again["entry_id"])
+        assert "ignored" == tool.state(waiting)["state"]
+        assert not _holds(_dump(clone), SECRET)
+        assert () == first.query_topic(TOPIC).matches
 
     def test_a_retry_of_the_hook_does_not_bring_it_back(self, first: TenantMemory, second: TenantMemory) -> None:
         """The same command again, late: it says what it said, and stores nothing."""

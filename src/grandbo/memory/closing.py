@@ -110,6 +110,9 @@ class Closing:
         record = self._read(draft.incident_id)
         if draft.is_drill:
             return replace(record, outcome="drill", candidate_id=None, entry_id=None).told()
+        if record.outcome == "erased":
+            # Two people decided that it goes; its source does not bring it back.
+            return record.told()
         is_private = record.is_private or draft.is_private
         if is_private and not self._hook.takes_private:
             return self._keep(self._withheld(record)).told()

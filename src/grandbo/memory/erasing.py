@@ -8,7 +8,7 @@ from what is stored, and made again where it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
@@ -17,9 +17,8 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.applicability import parse_applies
 from grandbo.errors import Forbidden, InvalidInput, NotFound
-from grandbo.events.erasures import EntryErased, EntryKept, ErasureReason
+from grandbo.events.erasures import EntryErased, ErasureReason
 from grandbo.events.log import (
     LOCK_HEAD,
     CommandContext,
@@ -29,8 +28,10 @@ from grandbo.events.log import (
     seal_events,
     stream_versions,
 )
-from grandbo.events.models import AppliesTo, Evidence, IncidentRef, Policy
+from grandbo.events.models import Policy
+from grandbo.memory.erasing_deliveries import forget_deliveries
 from grandbo.memory.govern import CURRENT
+from grandbo.memory.kept import kept_state
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.projections.erasures import ERASING
 from grandbo.projections.runner import steps_for
@@ -221,20 +222,20 @@ def confirm_erasure(
         if asked.requested_by == principal.ref:
             raise Forbidden("A second person has to confirm it; you asked for it.")
         current = _visible(transaction, tenant_id, asked.entry_id, policy, principal)
-        decided = _decide(asked, current, _streams(transaction, tenant_id, asked.entry_id))
+        streams = _streams(transaction, tenant_id, asked.entry_id)
+        decided = _decide(asked, current, streams)
         context = CommandContext(tenant_id, principal, erasure_id, digest_of([str(erasure_id)]))
         versions = stream_versions(transaction, tenant_id, [asked.entry_id])
         sealed = seal_events(context, head, decided, versions, clock())
         erased = sealed[0]
-        assert isinstance(erased.data, EntryErased)
-        outcome = _count(transaction, tenant_id, erased.data)
+        outcome = _count(transaction, tenant_id, streams)
         transaction.batch([*append_steps(sealed), *steps_for(sealed)])
-        outcome["rows_removed"]["receipts"], outcome["bodies_removed"] = remove_traces(
-            transaction, tenant_id, asked.entry_id, erased.position
-        )
+        at = erased.header.recorded_at
+        told, outcome["bodies_removed"] = remove_traces(transaction, tenant_id, streams, erased.position, at)
+        outcome["rows_removed"] |= told
         values = {
             "new_confirmed_by": principal.ref,
-            "new_erased_at": erased.header.recorded_at,
+            "new_erased_at": at,
             "new_position": erased.position,
             "new_hash": erased.hash,
             "new_outcome": outcome,
@@ -289,64 +290,16 @@ def _decide(asked: Erasure, current: Row, streams: list[UUID]) -> list[Event]:
         requested_at=utc_text(asked.requested_at),
         streams=tuple(map(str, streams)),
     )
-    kept = [Event(asked.entry_id, _kept(current))] if asked.keeps_current else []
+    kept = [Event(asked.entry_id, kept_state(current))] if asked.keeps_current else []
     return [Event(asked.entry_id, erased), *kept]
 
 
-def _kept(current: Row) -> EntryKept:
-    """The state as it stands, as the event that the entry begins with from now on."""
-
-    def time(name: str) -> str | None:
-        return utc_text(current[name]) if current[name] else None
-
-    def reference(name: str) -> str | None:
-        return str(current[name]) if current[name] else None
-
-    same = (
-        "kind",
-        "status",
-        "title",
-        "summary",
-        "body",
-        "service",
-        "visibility",
-        "namespace",
-        "owner",
-        "confidence_bp",
-    )
-    more = ("author_type", "external_id", "occurred_precision", "disputed")
-    incident = current["incident_source"]
-    return EntryKept(
-        revision=current["revision"] + 1,
-        tags=tuple(current["tags"]),
-        applicability=tuple(
-            AppliesTo(system=item.system, versions=item.versions)
-            for item in map(parse_applies, current["applicability"])
-        ),
-        evidence=tuple(Evidence(**item) for item in current["evidence"]),
-        supported_by=tuple(IncidentRef(**item) for item in current["supported_by"]),
-        incident=IncidentRef(source=incident, id=current["incident_id"]) if incident is not None else None,
-        claim_digest=bytes(current["claim_digest"]).hex(),
-        text_digest=bytes(current["text_digest"]).hex(),
-        occurred_at=time("occurred_at"),
-        ended_at=time("ended_at"),
-        valid_from=utc_text(current["valid_from"]),
-        expires_at=utc_text(current["expires_at"]),
-        verified_at=time("verified_at"),
-        review_at=utc_text(current["review_at"]),
-        recorded_at=utc_text(current["recorded_at"]),
-        disputed_with=reference("disputed_with"),
-        superseded_by=reference("superseded_by"),
-        **{name: current[name] for name in (*same, *more)},
-    )
-
-
-def _count(transaction: Transaction, tenant_id: UUID, erased: EntryErased) -> dict[str, Any]:
+def _count(transaction: Transaction, tenant_id: UUID, streams: list[UUID]) -> dict[str, Any]:
     """What is about to go, store by store, and the positions whose bodies will."""
-    params = {"tenant_id": tenant_id, "ids": list(erased.streams)}
+    params = {"tenant_id": tenant_id, "ids": streams}
     rows = {name: transaction.execute(_count_of(name), params)[0]["n"] for name in ERASING}
     positions = [row["position"] for row in transaction.execute(_POSITIONS, params)]
-    return {"streams": list(erased.streams), "positions": positions, "rows_removed": rows}
+    return {"streams": [str(stream) for stream in streams], "positions": positions, "rows_removed": rows}
 
 
 _COUNTS = {
@@ -360,13 +313,19 @@ def _count_of(name: str) -> sa.Select[Any]:
     return _COUNTS[name]
 
 
-def remove_traces(transaction: Transaction, tenant_id: UUID, entry_id: UUID, position: int) -> tuple[int, int]:
+def remove_traces(
+    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], position: int, at: datetime
+) -> tuple[dict[str, int], int]:
     """
-    Take out of receipts and of the log what the erasure at this position names.
+    Take out of receipts, deliveries and the log what the erasure at this position names.
 
-    Gives how many receipts told of the entry, and how many bodies there were.
+    Args:
+        streams: those that it names; the first is the entry's.
+
+    Gives how many rows of which store told of it, and how many bodies there were.
     """
-    told = _untell(transaction, tenant_id, entry_id)
+    told = {"receipts": _untell(transaction, tenant_id, streams[0])}
+    told |= forget_deliveries(transaction, tenant_id, streams, at)
     transaction.assume("keyholder")
     removed: int = transaction.execute(REMOVE_BODIES, {"position": position})[0]["removed"]
     transaction.assume("writer")

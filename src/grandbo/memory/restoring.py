@@ -136,7 +136,7 @@ def _apply(database: Database, listed: Listed, clock: Clock) -> None:
             sealed = seal_events(context, head, [Event(stream, body)], versions, clock())
             transaction.batch([*append_steps(sealed), *steps_for(sealed)])
             position = sealed[0].position
-        remove_traces(transaction, tenant_id, listed.streams[0], position)
+        remove_traces(transaction, tenant_id, listed.streams, position, clock())
 
 
 def _command_id(listed: Listed) -> UUID:

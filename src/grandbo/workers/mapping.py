@@ -143,9 +143,11 @@ class _Work:
         closing = Closing(self._database, self._row["tenant_id"], self._policy, hook, self._clock)
         outcomes = [closing.apply(draft, self._row["received_at"]) for draft in mapped]
         kinds = {outcome["outcome"] for outcome in outcomes}
-        if kinds <= {"drill", "private_refused"}:
-            return self._done("ignored", ", ".join(sorted(kinds)), outcomes, keep_body="private_refused" not in kinds)
-        return self._done("mapped", "", outcomes, keep_body="private_refused" not in kinds)
+        # What may not be here is not kept for looking at either.
+        keep_body = not kinds & {"private_refused", "erased"}
+        if kinds <= {"drill", "private_refused", "erased"}:
+            return self._done("ignored", ", ".join(sorted(kinds)), outcomes, keep_body=keep_body)
+        return self._done("mapped", "", outcomes, keep_body=keep_body)
 
     def _done(self, state: DeliveryState, why: str, outcomes: list[dict[str, Any]], *, keep_body: bool = True) -> str:
         inbox_queue.finish(
