@@ -24,7 +24,7 @@ from tests.support.cli import Cli
 from tests.support.embedded import open_folder, remove
 from tests.support.factories import make_finding
 from tests.support.hooks import make_tool
-from tests.support.postgres import TestDatabase
+from tests.support.postgres import TestDatabase, TestServer
 
 TOPIC = "the checkout queue stalled because a lease renewal failed"
 SECONDS = 60.0
@@ -105,6 +105,25 @@ class TestPipes:
 
 
 class TestSignals:
+    # A database of its own: a worker works for all tenants, and would embed what every other test has left.
+    @pytest.fixture
+    def database(self, server: TestServer) -> Iterator[TestDatabase]:
+        """An empty one."""
+        with server.clone() as made:
+            yield made
+
+    @pytest.fixture
+    def alone(self, database: TestDatabase) -> Iterator[Grandbo]:
+        """An open memory on it."""
+        with Grandbo.open(settings=database.settings()) as opened:
+            yield opened
+
+    @pytest.fixture
+    def memory(self, alone: Grandbo, tenant_name: str) -> TenantMemory:
+        """Its only tenant."""
+        alone.create_tenant(tenant_name)
+        return alone.tenant(tenant_name, principal="human:tester")
+
     def test_the_worker_embeds_and_ends_with_0_on_sigterm(self, cli: Cli, memory: TenantMemory) -> None:
         """It drains the backlog by itself, and stops after the batch in hand."""
         memory.record_finding(make_finding())
@@ -124,9 +143,9 @@ class TestSignals:
 
         assert 130 == _end(process, signal.SIGINT)
 
-    def test_a_worker_without_an_embedder_does_the_rest(self, cli: Cli, grandbo: Grandbo, memory: TenantMemory) -> None:
+    def test_a_worker_without_an_embedder_does_the_rest(self, cli: Cli, alone: Grandbo, memory: TenantMemory) -> None:
         """What hooks delivered is mapped all the same; SIGTERM ends it with 0."""
-        tool = make_tool(grandbo, memory)
+        tool = make_tool(alone, memory)
         delivery = tool.tell("resolved")
         process = cli.process("worker")
         _line_with(process.stderr, "watches the backlog")
