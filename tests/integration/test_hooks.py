@@ -142,8 +142,8 @@ class TestDoor:
             (b"[" * 100_000, "not_json"),
             (b"[]", "unmappable"),
             (b'{"event": "resolved"}', "unmappable"),
-            (b'{"event": "resolved", "incident_id": "a\\u0000b"}', "invalid_input"),
-            (b'{"event": "resolved", "incident_id": "\\ud800"}', "invalid_input"),
+            (b'{"event": "resolved", "incident_id": "a\\u0000b"}', "unmappable"),
+            (b'{"event": "resolved", "incident_id": "\\ud800"}', "unmappable"),
             (b'{"event": "resolved", "incident_id": 7, "finding": []}', "unmappable"),
         ],
     )

@@ -116,7 +116,7 @@ class TestFixtures:
         assert any(flagged.values())
         assert {stem for stem, is_drill in flagged.items() if is_drill} == flagged.keys() & set(drills)
 
-    @pytest.mark.parametrize("name", ["incident-io", "rootly", "grafana-incident"])
+    @pytest.mark.parametrize("name", ["grandbo", "incident-io", "rootly", "grafana-incident"])
     def test_a_private_incident_is_flagged(self, name: str) -> None:
         """The tenant's policy decides about what is restricted in the tool."""
         drafts = _outcome(name, *_read(FIXTURES / name / "private.json"))["drafts"]
