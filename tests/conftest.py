@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator, MutableMapping
 from typing import Any
@@ -25,6 +26,8 @@ def _drop(_logger: object, _method: str, _event: MutableMapping[str, Any]) -> Mu
 
 
 structlog.configure(processors=[_drop])
+# A shell that starts the tests in the background has taken Ctrl-C from them, and from all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
