@@ -13,6 +13,7 @@ from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidI
 from grandbo.events.models import EntryRevisionRestored
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.lifecycle import ALLOWED
+from grandbo.screening.hidden import hidden_pieces
 from tests.support.factories import make_finding
 
 TOPIC = "consumers lost their leases"
@@ -122,7 +123,10 @@ class TestCorrect:
             {},
             optional={
                 "title": st.sampled_from(["One title", "Another title"]),
-                "summary": st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20),
+                # What the screen takes out of a text is another test's.
+                "summary": st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20).filter(
+                    lambda text: not any(hidden_pieces(text))
+                ),
                 "body": st.sampled_from(["", "A body", "Another body"]),
                 "service": st.sampled_from(["", "checkout", "billing"]),
                 "tags": st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True),
