@@ -19,11 +19,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import MomentUnknown
-from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_events
+from grandbo.events.erasures import EntryErased
+from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_events, recorded_event
+from grandbo.projections import erasures
 from grandbo.projections.embeddings import SCOPE
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA, embeddings
+from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA, embeddings, events
 from grandbo.storage.tenancy import TENANT, of_tenant
 
 BATCH = 100
@@ -37,6 +39,12 @@ _FIRST_TABLES = frozenset(
 _NO_ROWS = hashlib.sha256(b"").hexdigest()
 # What a temporal row carries of its entry as it is now: no live row says what that was at an earlier position.
 _CARRIED: dict[sa.Table, tuple[str, ...]] = {embeddings: SCOPE}
+
+_ERASED_SINCE = sa.select(events).where(
+    of_tenant(events),
+    events.c.position > sa.bindparam("position", type_=sa.BigInteger),
+    events.c.event_type == EntryErased.EVENT_TYPE,
+)
 
 Progress = Callable[[int], None]
 T = TypeVar("T")
@@ -113,6 +121,7 @@ def check(
         scratch = transaction.at_schema(SCRATCH_SCHEMA)
         transaction.fix_output()
         _replay(transaction, scratch, tenant_id, progress, until=position)
+        _erase_again(transaction, scratch, tenant_id, position)
         if position == head.position:
             whole, differences = _compared(transaction, scratch, tenant_id)
         else:
@@ -149,12 +158,19 @@ def _replay(
     log: Transaction, target: Transaction, tenant_id: UUID, progress: Progress | None, *, until: int = LAST_POSITION
 ) -> int:
     count = 0
-    for events in _batches(read_events(log, tenant_id, until=until), BATCH):
-        target.batch(steps_for(events))
-        count += len(events)
+    for batch in _batches(read_events(log, tenant_id, until=until), BATCH):
+        target.batch(steps_for(batch))
+        count += len(batch)
         if progress:
             progress(count)
     return count
+
+
+def _erase_again(log: Transaction, target: Transaction, tenant_id: UUID, position: int) -> None:
+    """What was erased after the position is gone from the live rows of then: it must not come of a replay of then."""
+    rows = log.execute(_ERASED_SINCE, {TENANT.key: tenant_id, "position": position})
+    for row in rows:
+        target.batch(erasures.project(recorded_event(row)))
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
