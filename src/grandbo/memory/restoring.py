@@ -7,6 +7,7 @@ the log ends before it, the erasure is appended anew: the streams that it names 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from grandbo.events.log import LOCK_HEAD, CommandContext, Event, append_steps, h
 from grandbo.memory.erasing import remove_traces
 from grandbo.memory.erasure_list import Listed, read_list
 from grandbo.projections.runner import steps_for
-from grandbo.storage.database import Database, Transaction
+from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import events
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock, Principal, derived_id, digest_of, utc_now, utc_text
@@ -30,27 +31,20 @@ RESTORER = Principal("system", derived_id("system", "restore-check"), "restore-c
 
 State = Literal["applied", "readable_again", "missing"]
 
-_EVENT = sa.select(events.c.hash).where(
-    of_tenant(events),
-    events.c.position == sa.bindparam("position", type_=sa.BigInteger),
-    events.c.event_type == EntryErased.EVENT_TYPE,
+_ERASED = sa.select(events.c.position, events.c.hash, events.c.command_id).where(
+    of_tenant(events), events.c.event_type == EntryErased.EVENT_TYPE
 )
-# What was written into a stream after its erasure, such as what an entry keeps, is not what was to go.
+# From where on each stream can be read. What was written into it after its erasure, such as what an entry keeps, is not
+# what was to go.
 _READABLE = (
-    sa.select(sa.func.count().label("n"))
-    .select_from(events)
+    sa.select(events.c.stream_id, sa.func.min(events.c.position).label("position"))
     .where(
         of_tenant(events),
         events.c.stream_id == sa.any_(sa.bindparam("streams", type_=pg.ARRAY(sa.Uuid))),
         events.c.event_type != EntryErased.EVENT_TYPE,
         events.c.body.is_not(None),
-        events.c.position < sa.bindparam("position", type_=sa.BigInteger),
     )
-)
-_AGAIN = sa.select(events.c.position).where(
-    of_tenant(events),
-    events.c.command_id == sa.bindparam("command_id", type_=sa.Uuid),
-    events.c.event_type == EntryErased.EVENT_TYPE,
+    .group_by(events.c.stream_id)
 )
 
 
@@ -73,7 +67,10 @@ class Checked:
 
 def check_restored(database: Database, home: Path, public: bytes | None) -> list[Checked]:
     """Hold the database against the list. A tenant that is not in the database holds nothing that was erased."""
-    return [Checked(listed, _state(database, listed)) for listed in read_list(home, public)]
+    by_tenant: defaultdict[UUID, list[Listed]] = defaultdict(list)
+    for listed in read_list(home, public):
+        by_tenant[listed.tenant_id].append(listed)
+    return [item for tenant_id, listed in by_tenant.items() for item in _checked(database, tenant_id, listed)]
 
 
 def refuse_unerased(database: Database, home: Path, public: bytes | None) -> None:
@@ -93,26 +90,36 @@ def apply_erasures(database: Database, home: Path, public: bytes | None, *, cloc
     return applied
 
 
-def _state(database: Database, listed: Listed) -> State:
-    key = {"tenant_id": listed.tenant_id, "position": listed.position, "streams": list(listed.streams)}
-    with database.transaction("auditor", listed.tenant_id, read_only=True, snapshot=True) as transaction:
-        position = _position(transaction, listed)
-        if position is None:
-            # What the log holds of these streams at all, wherever it ends.
-            held = transaction.execute(_READABLE, {**key, "position": 2**62})[0]["n"]
-            return "missing" if held else "applied"
-        held = transaction.execute(_READABLE, {**key, "position": position})[0]["n"]
-    return "readable_again" if held else "applied"
+def _checked(database: Database, tenant_id: UUID, listed: list[Listed]) -> list[Checked]:
+    with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
+        found = _find(transaction, tenant_id, [stream for item in listed for stream in item.streams])
+    return [Checked(item, _state(item, *found)) for item in listed]
 
 
-def _position(transaction: Transaction, listed: Listed) -> int | None:
+def _find(transaction: Transaction, tenant_id: UUID, streams: list[UUID]) -> tuple[list[Row], dict[UUID, int]]:
+    """The erasures that the log has; and from which position on what can be read of these streams."""
+    key = {"tenant_id": tenant_id}
+    erased, readable = transaction.batch([(_ERASED, key), (_READABLE, {**key, "streams": streams})])
+    return erased, {row["stream_id"]: row["position"] for row in readable}
+
+
+def _state(listed: Listed, erased: list[Row], readable: dict[UUID, int]) -> State:
+    position = _position(listed, erased)
+    held = [readable[stream] for stream in listed.streams if stream in readable]
+    if position is None:
+        return "missing" if held else "applied"
+    return "readable_again" if any(at < position for at in held) else "applied"
+
+
+def _position(listed: Listed, erased: list[Row]) -> int | None:
     """Where the log has the erasure: at its place, or where it was appended anew."""
-    key = {"tenant_id": listed.tenant_id}
-    found = transaction.execute(_EVENT, {**key, "position": listed.position})
-    if found and bytes(found[0]["hash"]).hex() == listed.hash:
-        return listed.position
-    again = transaction.execute(_AGAIN, {**key, "command_id": _command_id(listed)})
-    return int(again[0]["position"]) if again else None
+    again = _command_id(listed)
+    for row in erased:
+        if row["position"] == listed.position and bytes(row["hash"]).hex() == listed.hash:
+            return listed.position
+        if row["command_id"] == again:
+            return int(row["position"])
+    return None
 
 
 def _apply(database: Database, listed: Listed, clock: Clock) -> None:
@@ -121,7 +128,7 @@ def _apply(database: Database, listed: Listed, clock: Clock) -> None:
         head_rows = transaction.execute(LOCK_HEAD, {"tenant_id": tenant_id})
         if not head_rows:
             raise TenantUnknown
-        position = _position(transaction, listed)
+        position = _position(listed, _find(transaction, tenant_id, [])[0])
         if position is None:
             head = head_of(head_rows)
             body = EntryErased(
