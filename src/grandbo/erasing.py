@@ -45,7 +45,10 @@ class Erasing(Proving):
         done = erasing.confirm_erasure(*who, erasure_id, clock=self._clock())
         self._changed()
         log.info("entry_erased", tenant_id=str(self.tenant.tenant_id), position=done.position)
-        return self._finish(done)
+        finished = self._finish(done)
+        # What a crash has left unlisted would be brought back by a restore: this is the next occasion.
+        self.finish_erasures()
+        return finished
 
     def cancel_erasure(self, erasure_id: UUID) -> None:
         """Take a request back that was not confirmed yet."""

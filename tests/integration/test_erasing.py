@@ -19,6 +19,7 @@ from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory import erasing
 from grandbo.memory.erasing import Erasure
 from grandbo.memory.erasure_list import LIST_FILE
+from grandbo.recall.receipts import Receipt
 from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
 from grandbo.types import new_id
@@ -159,7 +160,7 @@ class TestTwoPeople:
         for thread in threads:
             thread.join()
 
-        assert 1 == len({(item.position, item.hash) for item in done})
+        assert [4, 1] == [len(done), len({(item.position, item.hash, item.certificate) for item in done})]
         assert 1 == len(list(first.events(event_type="entry_erased")))
         assert 1 == len((first._home / LIST_FILE).read_text().splitlines())
 
@@ -305,6 +306,54 @@ class TestHistoryStaysWhole:
         with pytest.raises(NotFound):
             first.receipts(entry_id=gone)
 
+    def test_an_answer_that_was_on_its_way_leaves_no_receipt_of_it(
+        self, opened: Grandbo, first: TenantMemory, second: TenantMemory, clone: TestDatabase
+    ) -> None:
+        """Another process answered before the erasure and writes its receipt after it: the place alone is kept."""
+        gone, stays = _record(first), _record(first, service="billing", summary=f"{SECRET} elsewhere.")
+        with Grandbo.open(settings=clone.settings(home=first._home), embedder=words_embedder()) as elsewhere:
+            late: list[Receipt] = []
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(elsewhere.receipts, "put", late.append)
+                answer = elsewhere.tenant("acme").query_topic(TOPIC)
+            assert {gone, stays} == {match.entry_id for match in answer.matches}
+
+            _erase(first, second, gone)
+            elsewhere.receipts.put(late[0])
+            elsewhere.receipts.flush()
+
+        kept = first.receipt(answer.receipt_id)["matches"]
+        assert [{"erased": True}] == [match for match in kept if "entry_id" not in match]
+        assert [str(stays)] == [match["entry_id"] for match in kept if "entry_id" in match]
+        assert not _holds(_dump(clone, "-t", "grandbo.org_memory_receipt*"), str(gone))
+
+    def test_a_check_of_an_earlier_position_has_nothing_against_it(
+        self, first: TenantMemory, second: TenantMemory
+    ) -> None:
+        """What others said of the entry before, such as a link to it, is gone from the rows of then as well."""
+        gone, other = _record(first), _record(first, title="The disk was full", summary="It filled up.")
+        first.link(other, "caused_by", gone, reason="seen")
+        before = first.verify().events
+
+        _erase(first, second, gone)
+
+        for position in (before, before + 1):
+            assert [] == first.check_rebuild(until=position).differences
+
+    def test_the_other_side_of_a_dispute_can_still_be_resolved(self, first: TenantMemory, second: TenantMemory) -> None:
+        """And what it took the place of can be brought back."""
+        gone, other = _record(first), _record(first, title="The disk was full", summary="It filled up.")
+        old = _record(first, title="The disk was slow", summary="It wore out.")
+        first.dispute(other, other=gone, reason="they differ")
+        first.supersede(old, gone, reason="better said")
+
+        _erase(first, second, gone)
+
+        first.resolve(other, reason="nothing is left to differ from")
+        assert not first.show_entry(other)["disputed"]
+        assert ("superseded", None) == tuple(first.show_entry(old)[name] for name in ("status", "superseded_by"))
+        assert first.check_rebuild().ok
+
     def test_another_tenant_does_not_move(self, opened: Grandbo, first: TenantMemory, second: TenantMemory) -> None:
         """Its digest and its head are what they were."""
         opened.create_tenant("other")
@@ -415,6 +464,25 @@ class TestAtOnce:
 
         assert ["certified"] == [item.as_dict()["state"] for item in first.finish_erasures()]
         assert 1 == len((first._home / LIST_FILE).read_text().splitlines())
+
+    def test_the_next_erasure_makes_up_for_it_too(
+        self, first: TenantMemory, second: TenantMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody has to know that one broke off."""
+        asked = first.request_erasure(_record(first), "secret")
+
+        def die(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(erasing, "keep_certificate", die)
+            with pytest.raises(KeyboardInterrupt):
+                second.confirm_erasure(asked.erasure_id)
+
+        _erase(first, second, _record(first))
+
+        assert ["certified"] * 2 == [item.as_dict()["state"] for item in first.erasures()]
+        assert 2 == len((first._home / LIST_FILE).read_text().splitlines())
 
 
 class TestCertificate:

@@ -36,7 +36,7 @@ from grandbo.memory.policy import require, visible_tiers
 from grandbo.projections.erasures import ERASING
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.erasing import REMOVE_BODIES
+from grandbo.storage.erasing import KEEP_RECEIPTS_OUT, REMOVE_BODIES
 from grandbo.storage.tables import (
     candidates,
     embedding_attempts,
@@ -75,9 +75,10 @@ _DONE = (
         }
     )
 )
+# The first stays: two who confirm at once are given the same one.
 _CERTIFY = (
     sa.update(erasures)
-    .where(of_tenant(erasures), erasures.c.erasure_id == _erasure)
+    .where(of_tenant(erasures), erasures.c.erasure_id == _erasure, erasures.c.certificate.is_(None))
     .values(certificate=sa.bindparam("new_certificate", type_=sa.Text))
 )
 # Every stream that quotes the entry: what was proposed for it or became it, and what was said of it.
@@ -260,7 +261,7 @@ def list_erasures(database: Database, tenant_id: UUID, principal: Principal) -> 
 
 
 def keep_certificate(database: Database, tenant_id: UUID, erasure_id: UUID, certificate: str) -> None:
-    """Store the certificate beside its erasure."""
+    """Store the certificate beside its erasure, unless it has one."""
     with database.transaction("writer", tenant_id) as transaction:
         transaction.execute(_CERTIFY, {"tenant_id": tenant_id, "which": erasure_id, "new_certificate": certificate})
 
@@ -324,6 +325,7 @@ def remove_traces(
 
     Gives how many rows of which store told of it, and how many bodies there were.
     """
+    transaction.execute(KEEP_RECEIPTS_OUT, {"tenant_id": tenant_id})
     told = {"receipts": _untell(transaction, tenant_id, streams[0])}
     told |= forget_deliveries(transaction, tenant_id, streams, at)
     transaction.assume("keyholder")

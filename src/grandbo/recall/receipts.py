@@ -13,8 +13,8 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -25,8 +25,9 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import GrandboError
 from grandbo.recall.answer import Answer
-from grandbo.storage.database import Database
-from grandbo.storage.tables import receipt_entries, receipt_keys, receipts
+from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.erasing import LET_RECEIPTS_IN
+from grandbo.storage.tables import erasures, receipt_entries, receipt_keys, receipts
 from grandbo.storage.tenancy import TENANT, of_tenant
 
 log = structlog.get_logger(__name__)
@@ -55,6 +56,16 @@ _NEWEST_KEY = (
     .where(of_tenant(receipt_keys))
     .order_by(receipt_keys.c.epoch.desc())
     .limit(1)
+)
+
+_ERASED = (
+    sa.select(erasures.c.entry_id, sa.func.max(erasures.c.position).label("position"))
+    .where(
+        of_tenant(erasures),
+        erasures.c.position.is_not(None),
+        erasures.c.entry_id == sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid))),
+    )
+    .group_by(erasures.c.entry_id)
 )
 
 
@@ -194,13 +205,33 @@ class ReceiptWriter:
 
     def _write_tenant(self, tenant_id: UUID, mine: Sequence[Receipt]) -> None:
         with self._database.transaction("writer", tenant_id) as transaction:
-            key = transaction.execute(_NEWEST_KEY, {"tenant_id": tenant_id})[0]
+            keys, mine = self._prepared(transaction, tenant_id, mine)
+            key = keys[0]
             rows = [(_INSERT, _row(receipt, key["epoch"], bytes(key["key"]))) for receipt in mine]
             transaction.batch([*rows, (_INSERT_ENTRIES, _entry_rows(tenant_id, mine))])
 
+    @staticmethod
+    def _prepared(
+        transaction: Transaction, tenant_id: UUID, mine: Sequence[Receipt]
+    ) -> tuple[list[Row], Sequence[Receipt]]:
+        """The newest key; and the receipts without what was erased since their answers were given."""
+        key = {"tenant_id": tenant_id}
+        served = {UUID(match["entry_id"]) for receipt in mine for match in receipt.matches}
+        asked = {**key, "ids": sorted(served)}
+        _, keys, rows = transaction.batch([(LET_RECEIPTS_IN, key), (_NEWEST_KEY, key), (_ERASED, asked)])
+        erased = {str(row["entry_id"]): row["position"] for row in rows}
+        return keys, [_untold(receipt, erased) for receipt in mine] if erased else mine
+
+
+def _untold(receipt: Receipt, erased: Mapping[str, int]) -> Receipt:
+    matches = [
+        {"erased": True} if match["position"] < erased.get(match["entry_id"], 0) else match for match in receipt.matches
+    ]
+    return replace(receipt, matches=matches)
+
 
 def _entry_rows(tenant_id: UUID, mine: Sequence[Receipt]) -> dict[str, Any]:
-    served = [(receipt.receipt_id, match) for receipt in mine for match in receipt.matches]
+    served = [(receipt.receipt_id, match) for receipt in mine for match in receipt.matches if "entry_id" in match]
     return {
         "tenant_id": tenant_id,
         "entries": [UUID(match["entry_id"]) for _, match in served],
