@@ -123,7 +123,7 @@ class TestHttp:
             ("/v1/hooks/x/test", {}, 404),
             ("/v1/hooks/x/test", {"payload": 1}, 422),
             ("/v1/inbox/x/retry", {}, 422),
-            (f"/v1/inbox/{uuid4()}/retry", {}, 404),
+            ("/v1/inbox/0f8a4a52-6f0e-4d0c-9a53-7a2f4e6f1c11/retry", {}, 404),
         ],
     )
     def test_bad_input_is_told(
