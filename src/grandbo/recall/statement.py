@@ -202,15 +202,16 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE) -> tuple[sa.CTE, 
     distance = embeddings.c.vector.op("<=>", return_type=_Double)(sa.bindparam("vector", type_=Vector()))
     # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
     measured = _materialized(
-        sa.select(embeddings.c.entry_id, distance.label("distance")).where(
+        sa.select(embeddings.c.entry_id, embeddings.c.window_no, distance.label("distance")).where(
             vectors_in_scope(view, shape, eligible), embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
         ),
         "measured",
     )
+    # Only what is near is grouped: of a large memory that is a small part, and grouping costs as much as measuring.
     nearest = _materialized(
-        sa.select(measured.c.entry_id, sa.func.min(measured.c.distance).label("distance")).group_by(
-            measured.c.entry_id
-        ),
+        sa.select(measured.c.entry_id, sa.func.min(measured.c.distance).label("distance"))
+        .where(measured.c.distance < cutoff + NEAR_MARGIN)
+        .group_by(measured.c.entry_id),
         "nearest",
     )
     rank = sa.func.row_number().over(order_by=(nearest.c.distance, nearest.c.entry_id))
@@ -221,13 +222,26 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE) -> tuple[sa.CTE, 
         .limit(_Candidates)
         .cte("semantic_list")
     )
-    is_near = sa.and_(nearest.c.distance >= cutoff, nearest.c.distance < cutoff + NEAR_MARGIN)
-    near = sa.select(
-        sa.func.count().label("embedded"),
-        sa.func.count().filter(is_near).label("near_misses"),
-        sa.func.min(nearest.c.distance).filter(nearest.c.distance >= cutoff).label("nearest_beyond"),
+    return ranked, _near(measured, nearest, cutoff)
+
+
+def _near(measured: sa.CTE, nearest: sa.CTE, cutoff: sa.BindParameter[float]) -> sa.CTE:
+    """How many entries have a vector, how many lie just beyond the cutoff, and how far the nearest beyond it is."""
+    # Every entry with vectors has a first window.
+    embedded = sa.select(sa.func.count()).select_from(measured).where(measured.c.window_no == 0)
+    is_nearer = sa.exists(sa.select(sa.literal_column("1")).where(nearest.c.entry_id == measured.c.entry_id))
+    # Reckoned only where nothing lies just beyond: coalesce does not ask for what it does not need.
+    farther = sa.select(sa.func.min(measured.c.distance)).where(
+        measured.c.distance >= cutoff + NEAR_MARGIN, sa.not_(is_nearer.correlate(measured))
+    )
+    is_beyond = nearest.c.distance >= cutoff
+    return sa.select(
+        embedded.scalar_subquery().label("embedded"),
+        sa.func.count().filter(is_beyond).label("near_misses"),
+        sa.func.coalesce(sa.func.min(nearest.c.distance).filter(is_beyond), farther.scalar_subquery()).label(
+            "nearest_beyond"
+        ),
     ).cte("near")
-    return ranked, near
 
 
 def _no_lexical_list() -> tuple[sa.CTE, sa.CTE]:
