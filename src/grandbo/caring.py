@@ -10,14 +10,14 @@ from grandbo.errors import TopicIsSlug, TopicTooShort
 from grandbo.memory import due, reading, recurrence
 from grandbo.memory.policy import require
 from grandbo.memory.sweeping import sweep
-from grandbo.recall import usage
+from grandbo.recall import judged, usage
 from grandbo.recall.topic import TOPIC_LIMIT
 from grandbo.types import derived_id
 from grandbo.verbs import Verbs
 from grandbo.workers.contradictions import Detected, detect_contradictions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from grandbo.embedding import Embedder
     from grandbo.memory.govern import Changed
@@ -92,6 +92,12 @@ class Caring(Verbs):
             return []  # one word is nothing that a recall could go by
         others = [match.as_dict() for match in answer.matches if match.entry_id != entry_id]
         return recurrence.recurrence_of(entry["service"], others)
+
+    def judged_by_feedback(self, topics: Mapping[str, str]) -> judged.Judgements:
+        """Verdicts in force on answers to these topics, given by any id; no receipt tells its topic by itself."""
+        self._receipts.flush()
+        who = (self.tenant.tenant_id, self.principal, self._policy_now())
+        return judged.judged_by_feedback(self._database, *who, topics)
 
     def usage(self, *, days: int | None = None) -> dict[str, Any]:
         """Counts of entries, candidates, recalls and what waits; no topic, which nobody keeps."""

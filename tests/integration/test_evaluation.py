@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from grandbo.errors import InvalidInput
+from grandbo.errors import Forbidden, InvalidInput
 from grandbo.evaluation import (
     MODES,
     Asked,
@@ -18,6 +18,7 @@ from grandbo.evaluation import (
     ask_topics,
     compare,
     explain_losses,
+    judged_set_from_feedback,
     load_corpus,
     read_judged_set,
     report_of,
@@ -219,6 +220,62 @@ class TestRecallOfTheSample:
         assert hidden not in investigator.look_through(TOPICS["starved"], 100).standings
 
 
+class TestFromFeedback:
+    """Topics are judged by what people found of their answers, which no receipt tells by itself."""
+
+    @pytest.fixture
+    def asked(self, grandbo: Grandbo, memory: TenantMemory, judged: JudgedSet) -> JudgedSet:
+        """The sample, and the first topic asked; one entry of its answer helped two askers, another did not help."""
+        load_corpus(memory, judged, progress=_quiet)
+        for name in ("ann", "bob"):
+            asker = grandbo.tenant(memory.tenant_id, principal=f"agent:{name}", roles=("investigator",))
+            answer = asker.query_topic(TOPICS["starved"], mode="words", limit=2)
+            grandbo.receipts.flush()
+            asker.give_feedback(answer.receipt_id, answer.matches[0].entry_id, "helped")
+            asker.give_feedback(answer.receipt_id, answer.matches[1].entry_id, "irrelevant")
+        return judged
+
+    def test_what_helped_is_relevant(self, memory: TenantMemory, asked: JudgedSet) -> None:
+        """A topic nobody judged is counted and not asked; so is a verdict on another topic."""
+        helped = memory.query_topic(TOPICS["starved"], mode="words").matches[0]
+        set_of_all = judged_set_from_feedback(memory, {name: TOPICS[name] for name in ("starved", "unheard")})
+        scores = report_of(
+            set_of_all.judged,
+            ask_topics(memory, set_of_all.judged, set_of_all.loaded, ["words"], progress=_quiet),
+        ).scores["words"]
+
+        assert {"starved": frozenset({str(helped.entry_id)})} == set_of_all.judged.relevant
+        assert {"verdicts": 4, "unrecognised": 0, "unjudged": 1, "without_help": 0} == set_of_all.as_dict()
+        assert {"starved": 1.0} == scores["recall@5"] == scores["mrr@10"]
+
+    def test_a_rotated_key_makes_no_difference(self, memory: TenantMemory, asked: JudgedSet) -> None:
+        """Verdicts on receipts of every epoch count."""
+        memory.rotate_receipt_key()
+        answer = memory.query_topic(TOPICS["starved"], mode="words", limit=2)
+        memory.give_feedback(answer.receipt_id, answer.matches[1].entry_id, "helped")
+
+        assert 5 == judged_set_from_feedback(memory, {"starved": TOPICS["starved"]}).verdicts
+
+    def test_another_wording_is_another_topic(self, memory: TenantMemory, asked: JudgedSet) -> None:
+        """The HMAC is of the very words; what it cannot recognise is not guessed at."""
+        with pytest.raises(InvalidInput, match="word for word"):
+            judged_set_from_feedback(memory, {"other": TOPICS["starved"].upper()})
+
+    def test_a_reviewer_is_not_told_of_what_he_may_not_see(
+        self, grandbo: Grandbo, memory: TenantMemory, asked: JudgedSet
+    ) -> None:
+        """Verdicts on an entry above one's tiers are not there, and who may not audit gets none at all."""
+        helped = memory.query_topic(TOPICS["starved"], mode="words").matches[0].entry_id
+        memory.reclassify(helped, visibility="admin", reason="It is for few.", expected_revision=1)
+        reviewer = grandbo.tenant(memory.tenant_id, principal="human:rita", roles=("reviewer",))
+        investigator = grandbo.tenant(memory.tenant_id, principal="agent:ann", roles=("investigator",))
+
+        assert helped in memory.judged_by_feedback({"starved": TOPICS["starved"]}).verdicts["starved"]
+        assert helped not in reviewer.judged_by_feedback({"starved": TOPICS["starved"]}).verdicts.get("starved", {})
+        with pytest.raises(Forbidden):
+            investigator.judged_by_feedback({"starved": TOPICS["starved"]})
+
+
 class TestCommand:
     @pytest.fixture
     def cli(self, database: TestDatabase) -> Cli:
@@ -242,6 +299,41 @@ class TestCommand:
         assert "now minus before" in second.out
         assert "words\t+0.000 [+0.000, +0.000]" in second.out
         assert "Asking: 3 of 3" in second.err
+
+    def test_verdicts_are_judgements(self, cli: Cli, tmp_path: Path) -> None:
+        """Given on the command line, they are what the tenant's own memory is measured by."""
+        corpus, topics, qrels = _files(tmp_path, TOPICS, f"starved {SIGNED} 1\n")
+        tenant = ("--tenant", f"eval-{uuid4().hex[:8]}")
+        cli("eval", "--corpus", corpus, "--topics", topics, "--qrels", qrels, *tenant)
+        answer = cli("recall", TOPICS["starved"], *tenant, "--json").document
+        cli("feedback", answer["receipt_id"], answer["matches"][0]["entry_id"], "helped", *tenant)
+
+        report = cli("eval", "--from-feedback", "--topics", topics, *tenant, "--json").document
+        told = cli("eval", "--from-feedback", "--topics", topics, *tenant)
+
+        assert 1 == report["corpus"]["feedback"]["verdicts"]
+        assert 1.0 == report["summary"]["words"]["mrr@10"]["mean"]
+        assert "Judged by 1 verdicts" in told.out
+
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [
+            (("--from-feedback",), "tenant"),
+            (("--from-feedback", "--tenant", "x", "--qrels", "q.tsv"), "from-feedback"),
+            ((), "corpus"),
+            (("--corpus", "c.jsonl"), "qrels"),
+        ],
+    )
+    def test_what_does_not_go_together_is_told(
+        self, cli: Cli, tmp_path: Path, options: tuple[str, ...], named: str
+    ) -> None:
+        """Judgements come from a file or from verdicts, and verdicts from a tenant."""
+        _, topics, _ = _files(tmp_path, TOPICS, "")
+
+        refused = cli("eval", "--topics", topics, *options, "--json")
+
+        assert 2 == refused.code
+        assert refused.error["message"].startswith(f"{named}: ")
 
     def test_no_topic_is_kept(self, cli: Cli, tmp_path: Path) -> None:
         """A saved run has ids and figures; what was asked is in no file."""

@@ -17,10 +17,12 @@ from grandbo.cli.output import plain, print_json, print_table, say, tell
 from grandbo.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from grandbo.evaluation import Interval, Report
+    from grandbo.evaluation import Interval, JudgedSet, Loaded, Report
     from grandbo.library import Grandbo
+
+    Load = Callable[[Grandbo, Call, "_Progress"], tuple[JudgedSet, Loaded, dict[str, Any]]]
 
 TENANT = "evaluation"
 _STEPS = 4
@@ -43,9 +45,14 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     call: Call,
-    corpus: Annotated[Path, typer.Option(help="Documents, JSON Lines: id, title, body or text.")],
     topics: Annotated[Path, typer.Option(help="Topics, JSON Lines: id and text.")],
-    qrels: Annotated[Path, typer.Option(help="Judgements, TREC qrels.")],
+    corpus: Annotated[
+        Path | None, typer.Option(help="Documents, JSON Lines: id, title, body or text.", show_default=False)
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Judgements, TREC qrels.", show_default=False)] = None,
+    from_feedback: Annotated[
+        bool, typer.Option("--from-feedback", help="Judge by the verdicts given in --tenant, on what it holds.")
+    ] = False,
     mode: Annotated[Mode, typer.Option(help="What to measure.")] = Mode.all,
     topic_field: Annotated[str, typer.Option(help="The field that holds a topic's text.")] = "text",
     home: Annotated[
@@ -61,14 +68,17 @@ def evaluate(
     Measure recall on a judged corpus: recall, nDCG, MRR, how often it answers, and how often it should not have.
 
     The corpus goes into a database of its own that is removed again, or, with --tenant, into that tenant of yours.
+    With --from-feedback nothing is brought in: the tenant's own memory is asked, and what people found helpful counts.
     Topics are asked as an investigator. Needs `pip install 'grandbo[eval]'`.
     """
-    from grandbo.evaluation import Report, compare, read_judged_set
+    from grandbo.evaluation import Report, compare
 
     before = None if compare_with is None else Report.of_document(_document(compare_with))
-    judged = read_judged_set(corpus, topics, qrels, topic_field=topic_field)
+    load = _feedback(call, topics, topic_field) if from_feedback else _corpus(corpus, topics, qrels, topic_field)
+    if from_feedback and (corpus or qrels):
+        raise InvalidInput("from-feedback: it takes neither --corpus nor --qrels; both are in the tenant.")
     with _opened(call, home) as grandbo:
-        report = _measured(call, grandbo, judged, [mode.value], explain=explain)
+        report = _measured(call, grandbo, load, [mode.value], explain=explain)
     against = {} if before is None else compare(report, before)
     if save is not None:
         _keep(report, save)
@@ -96,23 +106,53 @@ def _opened(call: Call, home: Path | None) -> Iterator[Grandbo]:
         yield stack.enter_context(call.open(settings.model_copy(update=own)))
 
 
-def _measured(call: Call, grandbo: Grandbo, judged: Any, wanted: list[str], *, explain: bool) -> Report:
+def _corpus(corpus: Path | None, topics: Path, qrels: Path | None, topic_field: str) -> Load:
+    """A judged set from files, which is brought into the memory."""
+    from grandbo.evaluation import load_corpus, read_judged_set
+
+    if corpus is None or qrels is None:
+        missing = "corpus" if corpus is None else "qrels"
+        raise InvalidInput(f"{missing}: give --corpus and --qrels, or --from-feedback.", field=missing)
+    judged = read_judged_set(corpus, topics, qrels, topic_field=topic_field)
+
+    def load(grandbo: Grandbo, call: Call, progress: _Progress) -> tuple[JudgedSet, Loaded, dict[str, Any]]:
+        name = call.tenant or TENANT
+        if name not in {value for tenant in grandbo.tenants() for value in (tenant.name, str(tenant.tenant_id))}:
+            grandbo.create_tenant(name)
+        loaded = load_corpus(grandbo.tenant(name, principal=call.principal), judged, progress=progress)
+        return judged, loaded, {"documents": len(judged.documents)}
+
+    return load
+
+
+def _feedback(call: Call, topics: Path, topic_field: str) -> Load:
+    """A judged set from the verdicts in the caller's tenant, which holds the corpus already."""
+    from grandbo.evaluation import judged_set_from_feedback, read_topics
+
+    if call.tenant is None:
+        raise InvalidInput("tenant: --from-feedback needs one, whose verdicts are the judgements.", field="tenant")
+    asked = read_topics(topics, topic_field=topic_field)
+
+    def load(grandbo: Grandbo, call: Call, _: _Progress) -> tuple[JudgedSet, Loaded, dict[str, Any]]:
+        found = judged_set_from_feedback(grandbo.tenant(str(call.tenant), principal=call.principal), asked)
+        return found.judged, found.loaded, {"documents": len(found.loaded.entry_of), "feedback": found.as_dict()}
+
+    return load
+
+
+def _measured(call: Call, grandbo: Grandbo, load: Load, wanted: list[str], *, explain: bool) -> Report:
     from dataclasses import replace
 
-    from grandbo.evaluation import MODES, ask_topics, explain_losses, load_corpus, report_of
+    from grandbo.evaluation import MODES, ask_topics, explain_losses, report_of
 
+    judged, loaded, sizes = load(grandbo, call, progress := _Progress())
     name = call.tenant or TENANT
-    if name not in {value for tenant in grandbo.tenants() for value in (tenant.name, str(tenant.tenant_id))}:
-        grandbo.create_tenant(name)
-    progress = _Progress()
-    loaded = load_corpus(grandbo.tenant(name, principal=call.principal), judged, progress=progress)
     modes = list(MODES) if wanted == ["all"] else wanted
     if grandbo.embedder is None:
         modes = [mode for mode in modes if mode == "words"] or ["words"]
     investigator = grandbo.tenant(name, principal="agent:evaluation", roles=("investigator",))
     answers = ask_topics(investigator, judged, loaded, modes, progress=progress)
-    sizes = {
-        "documents": len(judged.documents),
+    sizes |= {
         "topics": len(judged.topics),
         "answerable": len(judged.relevant),
         "stamp": None if grandbo.embedder is None else grandbo.embedder.stamp.id,
@@ -166,6 +206,12 @@ def _say(report: Report, against: Mapping[str, Mapping[str, Interval | None]]) -
         f"{corpus['refused']} refused. {corpus['topics']} topics, {corpus['answerable']} with an answer here.",
         "",
     )
+    if given := corpus.get("feedback"):
+        say(
+            f"Judged by {given['verdicts']} verdicts; {given['unrecognised']} more are on other topics. Not asked: "
+            f"{given['unjudged']} topics without a verdict, {given['without_help']} for which nothing helped.",
+            "",
+        )
     _table("", report.summary(), signed=False)
     for title, table in (("hybrid minus", report.gains()), ("now minus before", against)):
         if table:

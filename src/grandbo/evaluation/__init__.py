@@ -2,7 +2,8 @@
 
 from grandbo.evaluation.asking import LOSS_DEPTH, Asked, ask_topics
 from grandbo.evaluation.corpus import Loaded, load_corpus
-from grandbo.evaluation.inputs import JudgedSet, read_judged_set
+from grandbo.evaluation.feedback import FromFeedback, judged_set_from_feedback
+from grandbo.evaluation.inputs import JudgedSet, read_judged_set, read_topics
 from grandbo.evaluation.losses import explain_losses
 from grandbo.evaluation.measures import MEASURES, Interval
 from grandbo.evaluation.report import Report, compare, report_of
@@ -13,6 +14,7 @@ __all__ = [
     "MEASURES",
     "MODES",
     "Asked",
+    "FromFeedback",
     "Interval",
     "JudgedSet",
     "Loaded",
@@ -20,7 +22,9 @@ __all__ = [
     "ask_topics",
     "compare",
     "explain_losses",
+    "judged_set_from_feedback",
     "load_corpus",
     "read_judged_set",
+    "read_topics",
     "report_of",
 ]

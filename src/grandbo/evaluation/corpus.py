@@ -57,15 +57,19 @@ def load_corpus(memory: TenantMemory, judged: JudgedSet, *, progress: Progress) 
         errors += report.errors
     if memory.embeds:
         memory.embed(progress=lambda counts: progress("Embedding", counts.embedded, counts.entries))
-    entries = _entries(memory)
-    document_of = {UUID(str(row["entry_id"])): row["external_id"] for row in entries if row["external_id"]}
-    return Loaded(
-        document_of,
-        {name: entry for entry, name in document_of.items()},
-        {row["external_id"]: row["status"] for row in entries if row["external_id"] and row["status"] != "published"},
-        refused,
-        errors,
-    )
+    rows = [(row["external_id"], row) for row in _entries(memory) if row["external_id"]]
+    return _loaded(rows, refused, errors)
+
+
+def loaded_already(memory: TenantMemory) -> Loaded:
+    """What the tenant holds as its corpus: each entry is a document by its own id."""
+    return _loaded([(str(row["entry_id"]), row) for row in _entries(memory)], 0, [])
+
+
+def _loaded(rows: list[tuple[str, dict[str, Any]]], refused: int, errors: list[dict[str, Any]]) -> Loaded:
+    document_of = {UUID(str(row["entry_id"])): name for name, row in rows}
+    hidden = {name: row["status"] for name, row in rows if row["status"] != "published"}
+    return Loaded(document_of, {name: entry for entry, name in document_of.items()}, hidden, refused, errors)
 
 
 def _entries(memory: TenantMemory) -> list[dict[str, Any]]:

@@ -52,18 +52,29 @@ def read_judged_set(corpus: Path, topics: Path, qrels: Path, *, topic_field: str
         documents[name] = json.dumps(_importable(row, name)).encode()
         if "applies_to" in row:
             runbooks.add(name)
-    asked: dict[str, str] = {}
-    for number, row in _rows(topics):
-        name = _id(row, topics, number, asked)
-        text = row.get(topic_field)
-        if not isinstance(text, str):
-            raise InvalidInput(f"{topics.name}, line {number}: a topic needs the field {topic_field}.", field="topics")
-        asked[name] = text
-    if not asked:
-        raise InvalidInput(f"{topics.name} holds no topic.", field="topics")
+    asked = read_topics(topics, topic_field=topic_field)
     judged = _judged(qrels)
     relevant = {name: frozenset(judged.get(name, ())) & documents.keys() for name in asked}
     return JudgedSet(documents, frozenset(runbooks), asked, {name: ids for name, ids in relevant.items() if ids})
+
+
+def read_topics(path: Path, *, topic_field: str = "text") -> dict[str, str]:
+    """
+    Topics by id, from JSON Lines with `id` and the field named by `topic_field`.
+
+    Raises:
+        InvalidInput, NotJSON: a line that cannot be read, with its number; an id given twice; no topic.
+    """
+    asked: dict[str, str] = {}
+    for number, row in _rows(path):
+        name = _id(row, path, number, asked)
+        text = row.get(topic_field)
+        if not isinstance(text, str):
+            raise InvalidInput(f"{path.name}, line {number}: a topic needs the field {topic_field}.", field="topics")
+        asked[name] = text
+    if not asked:
+        raise InvalidInput(f"{path.name} holds no topic.", field="topics")
+    return asked
 
 
 def _importable(row: dict[str, Any], name: str) -> dict[str, Any]:
