@@ -418,6 +418,26 @@ class TestUsage:
         assert [{"day": day, "recalls": 2, "empty": {"nothing_matched": 1}}] == found["recalls"]
         assert {"pending": 2, "dead": 0} == found["backlog"]
 
+    def test_how_long_answers_took(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """The median and the 95th of a hundred; a receipt of before it was noted has no part in it."""
+        record(memory)
+        nothing = memory.usage()["latency"]
+        ids = [memory.query_topic(TOPIC, mode="words").receipt_id for _ in range(5)]
+        timed = memory.usage()["latency"]
+        with database.as_admin() as conn:
+            for receipt_id, took_us in zip(ids, (40_000, 10_000, 30_000, 20_000, None), strict=True):
+                conn.execute(
+                    "UPDATE grandbo.org_memory_receipts SET took_us = %s WHERE receipt_id = %s", (took_us, receipt_id)
+                )
+
+        found = memory.usage()["latency"]
+
+        assert {"recalls": 0, "p50_us": None, "p95_us": None, "days": []} == nothing
+        assert 5 == timed["recalls"]
+        assert 0 < timed["p50_us"] <= timed["p95_us"]
+        figures = {"recalls": 4, "p50_us": 20_000, "p95_us": 40_000}
+        assert {**figures, "days": [{"day": datetime.now(UTC).date().isoformat(), **figures}]} == found
+
     def test_only_what_one_may_see(self, grandbo: Grandbo, memory: TenantMemory) -> None:
         """A reviewer counts his tiers, an investigator nothing at all."""
         record(memory, visibility="admin")

@@ -283,7 +283,8 @@ FAULTS: tuple[tuple[str, LiteralString, str], ...] = (
     ),
     (
         "approximate index",
-        "CREATE INDEX near ON grandbo.org_memory_embeddings USING hnsw (vector extensions.vector_cosine_ops)",
+        "CREATE INDEX near ON grandbo.org_memory_embeddings"
+        " USING hnsw ((vector::extensions.vector(1024)) extensions.vector_cosine_ops)",
         "ann_index",
     ),
     (

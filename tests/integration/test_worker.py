@@ -13,6 +13,7 @@ import pytest
 from grandbo.embedding import Embedder
 from grandbo.errors import EmbedderMisconfigured, EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.storage.vectors import stored_length
 from grandbo.types import derived_id, utc_now
 from grandbo.workers.backlog import MAX_ATTEMPTS, pending_embeddings
 from grandbo.workers.embedding import EmbeddingWorker
@@ -199,14 +200,14 @@ class TestTwice:
         assert own.check_rebuild().ok
 
     def test_the_stored_vector_is_the_provider_s_bit_for_bit(self, own: TenantMemory, database: TestDatabase) -> None:
-        """What recall compares is what the provider gave, with zeros behind it."""
+        """What recall compares is what the provider gave, with zeros behind it up to a multiple of 64."""
         finding = make_finding(body="")
         own.record_finding(finding)
         own.embed()
         text = f"{finding['title']}\n{finding['summary']}"
         embedder = own._grandbo.embedder
         assert embedder is not None
-        wanted = embedder.embed_padded([text], "document")[0]
+        wanted = embedder.embed_padded([text], "document")[0][: stored_length(embedder.stamp.native_dimensions)]
 
         with database.as_admin() as conn:
             row = conn.execute(
@@ -215,3 +216,20 @@ class TestTwice:
         assert row is not None
         stored = np.array([np.float32(number) for number in str(row[0]).strip("[]").split(",")], np.float32)
         assert wanted.tobytes() == stored.tobytes()
+
+    def test_zeros_behind_a_vector_change_no_distance(self, database: TestDatabase) -> None:
+        """A distance is the same bits whether a vector is stored at its own length or at 1,024 numbers."""
+        rng = np.random.default_rng(20260102)
+        with database.as_admin() as conn:
+            for native in (8, 100, 384, 512, 768, 1000):
+                pair = np.zeros((2, 1024), np.float32)
+                pair[:, :native] = rng.standard_normal((2, native))
+                whole, short = (
+                    conn.execute(
+                        "SELECT float8send(%s::text::extensions.vector"
+                        " OPERATOR(extensions.<=>) %s::text::extensions.vector)",
+                        [str(row[:length].tolist()) for row in pair],
+                    ).fetchone()
+                    for length in (1024, stored_length(native))
+                )
+                assert whole == short, native

@@ -143,6 +143,9 @@ def _usage_lines(found: dict[str, Any]) -> Iterator[str]:
         f"  {reason:24} {item['recalls']} ({item['rate_bp'] / 100:.1f} %)" for reason, item in found["empty"].items()
     )
     yield from (f"  {item['day']}  {item['recalls']}" for item in found["recalls"])
+    if found["latency"]["recalls"]:
+        half, most = (found["latency"][name] / 1_000 for name in ("p50_us", "p95_us"))
+        yield f"latency     half within {half:.1f} ms, 95 % within {most:.1f} ms"
     if found["backlog"] is not None:
         yield f"backlog     {found['backlog']['pending']} pending, {found['backlog']['dead']} dead"
 

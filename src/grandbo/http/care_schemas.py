@@ -198,6 +198,28 @@ class BacklogDocument(_Document):
     dead: int
 
 
+class DayLatencyDocument(_Document):
+    """How long the answers of a day took, in microseconds."""
+
+    model_config = ConfigDict(extra="forbid", title="Day latency")
+
+    day: str
+    recalls: int
+    p50_us: int
+    p95_us: int
+
+
+class LatencyDocument(_Document):
+    """How long answers took from question to answer, in microseconds; null where none was timed."""
+
+    model_config = ConfigDict(extra="forbid", title="Latency")
+
+    recalls: int
+    p50_us: int | None
+    p95_us: int | None
+    days: list[DayLatencyDocument]
+
+
 class UsageDocument(_Document):
     """Counts, within the caller's tiers. Topics are kept nowhere."""
 
@@ -210,6 +232,7 @@ class UsageDocument(_Document):
     recalls: list[DayDocument]
     recalls_total: int
     empty: dict[EmptyReason, EmptyRateDocument]
+    latency: LatencyDocument
     backlog: BacklogDocument | None = Field(description="Null where nothing is embedded.")
 
 

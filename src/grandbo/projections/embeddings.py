@@ -16,8 +16,9 @@ from grandbo.events import models
 from grandbo.events.log import RecordedEvent
 from grandbo.events.models import EmbeddedWindow
 from grandbo.storage.database import Step
-from grandbo.storage.tables import DIMENSIONS, Vector, embeddings, entries
+from grandbo.storage.tables import embeddings, entries
 from grandbo.storage.tenancy import of_tenant
+from grandbo.storage.vectors import Vector, stored_length
 
 _ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
 _STAMP = sa.bindparam("stamp", type_=sa.Text)
@@ -103,7 +104,8 @@ def project(event: RecordedEvent) -> list[Step]:
     match event.data:
         case models.EntryEmbedded() as embedded:
             key |= {"stamp": embedded.stamp, "text_digest": bytes.fromhex(embedded.text_digest)}
-            return [(_CLOSE, key), *((_INSERT, {**key, **_window(window)}) for window in embedded.windows)]
+            length = stored_length(embedded.native_dimensions)
+            return [(_CLOSE, key), *((_INSERT, {**key, **_window(window, length)}) for window in embedded.windows)]
         case models.TextChanged() as changed:
             key["text_digest"] = bytes.fromhex(changed.text_digest)
             return [(_CLOSE_OTHER_TEXTS, key), (_CARRY_SCOPE, key)]
@@ -113,9 +115,8 @@ def project(event: RecordedEvent) -> list[Step]:
             return []
 
 
-def _window(window: EmbeddedWindow) -> dict[str, Any]:
+def _window(window: EmbeddedWindow, length: int) -> dict[str, Any]:
     native = window.decoded()
-    # Zeros behind a shorter vector leave every cosine and every rank exactly as they were.
-    vector = np.zeros(DIMENSIONS, dtype=np.float32)
+    vector = np.zeros(length, dtype=np.float32)
     vector[: native.size] = native
     return {"window_no": window.window, "window_start": window.start, "window_end": window.end, "vector": vector}

@@ -12,6 +12,7 @@ import structlog
 
 from grandbo.embedding import Embedder
 from grandbo.errors import EmbedderError
+from grandbo.storage.vectors import stored_length
 
 log = structlog.get_logger(__name__)
 
@@ -21,7 +22,7 @@ COOL_DOWN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class TopicVector:
-    """A vector with its space, or the reason why there is none."""
+    """A vector, as long as the stored ones of its space, or the reason why there is none."""
 
     vector: npt.NDArray[np.float32] | None = None
     stamp: str | None = None
@@ -54,4 +55,4 @@ class Meaning:
                 self._last_code = error.code
             log.warning("topic_not_embedded", code=error.code)
             return TopicVector(degraded=error.code)
-        return TopicVector(vector, stamp.id, stamp.cutoff_bp / 10_000)
+        return TopicVector(vector[: stored_length(stamp.native_dimensions)], stamp.id, stamp.cutoff_bp / 10_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -71,6 +72,7 @@ def query_topic(
     The topic is embedded before the transaction opens; a provider that is down makes the answer keyword-only and the
     answer says so. Scope, both rankings and the rows come from one snapshot.
     """
+    started = time.perf_counter_ns()
     require(principal, "recall")
     if as_of is not None:
         require(principal, "audit")
@@ -94,7 +96,8 @@ def query_topic(
         else:
             setting = _setting_then(transaction, question, tenant_id, principal, as_of, head, tiers, now)
         answer = answer_in(transaction, question, in_force(vector, setting.policy), setting)
-    receipts.put(_receipt(answer, setting, principal, question, as_of, now))
+    took_us = (time.perf_counter_ns() - started) // 1_000
+    receipts.put(_receipt(answer, setting, principal, question, as_of, now, took_us))
     return answer
 
 
@@ -268,7 +271,13 @@ def _why_empty(counts: dict[str, Any], vector: TopicVector, *, ran: bool) -> Emp
 
 
 def _receipt(
-    answer: Answer, setting: Setting, principal: Principal, question: Question, as_of: AsOf | None, now: datetime
+    answer: Answer,
+    setting: Setting,
+    principal: Principal,
+    question: Question,
+    as_of: AsOf | None,
+    now: datetime,
+    took_us: int,
 ) -> Receipt:
     asked = as_of and {**as_of.as_dict(), "seen_at": setting.seen_at, "seen_tiers": list(setting.seen_tiers)}
     who = {"roles": sorted(principal.roles), "tiers": list(setting.scope.tiers), "as_of": asked, "fold": FOLD_VERSION}
@@ -283,4 +292,5 @@ def _receipt(
         searched=answer.searched.as_dict(),
         matches=matches_kept(answer),
         made_at=now,
+        took_us=took_us,
     )

@@ -71,7 +71,7 @@ _ERASED = (
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One recall, as it will be kept. The topic itself ends in the HMAC."""
+    """One recall, as it will be kept. The topic itself ends in the HMAC. `took_us`: from question to answer."""
 
     tenant_id: UUID
     receipt_id: UUID
@@ -83,6 +83,7 @@ class Receipt:
     searched: dict[str, Any]
     matches: list[dict[str, Any]]
     made_at: datetime
+    took_us: int
 
 
 def matches_kept(answer: Answer) -> list[dict[str, Any]]:
@@ -253,4 +254,5 @@ def _row(receipt: Receipt, epoch: int, key: bytes) -> dict[str, Any]:
         "searched": receipt.searched,
         "matches": receipt.matches,
         "made_at": receipt.made_at,
+        "took_us": receipt.took_us,
     }

@@ -16,8 +16,9 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.recall.scope import Shape, visible
 from grandbo.recall.view import View, entries_in_scope, held, rows_behind, vectors_in_scope
-from grandbo.storage.tables import Vector, embeddings, entries, revisions, terms
+from grandbo.storage.tables import embeddings, entries, revisions, terms
 from grandbo.storage.tenancy import of_tenant
+from grandbo.storage.vectors import Vector
 
 # How far beyond the cutoff still counts as a near miss, in cosine distance.
 NEAR_MARGIN = 0.05

@@ -49,6 +49,29 @@ _RECALLS = (
     .group_by(_day, _reason)
     .order_by(_day, _reason)
 )
+
+
+def _percentile(share: float) -> sa.ColumnElement[Any]:
+    return sa.func.percentile_disc(share).within_group(receipts.c.took_us)
+
+
+# By day, and over all days in the row without one.
+_LATENCY = (
+    sa.select(
+        _day.label("day"),
+        sa.func.count().label("recalls"),
+        _percentile(0.5).label("p50_us"),
+        _percentile(0.95).label("p95_us"),
+    )
+    .where(
+        of_tenant(receipts),
+        WITHIN_TIERS,
+        receipts.c.made_at >= sa.bindparam("since", type_=sa.DateTime(timezone=True)),
+        receipts.c.took_us.is_not(None),
+    )
+    .group_by(sa.func.rollup(_day))
+    .order_by(_day.nulls_first())
+)
 _stamp = sa.bindparam("stamp", type_=sa.Text)
 _one: sa.ColumnElement[int] = sa.literal_column("1")
 _has_vector = sa.exists(
@@ -85,7 +108,8 @@ def usage(
     clock: Clock = utc_now,
 ) -> dict[str, Any]:
     """
-    Counts: `entries` by kind and status, `candidates` by status, `recalls` by day, `empty` by reason, `backlog`.
+    Counts: `entries` by kind and status, `candidates` by status, `recalls` by day, `empty` by reason, `backlog`; and
+    `latency`, how long answers took from question to answer, the topic's embedding included, in microseconds.
 
     Args:
         stamp: the space whose missing vectors are the backlog; None where nothing is embedded.
@@ -99,8 +123,8 @@ def usage(
     params = {**tier_params(tenant_id, policy, own), "tiers": list(own), "since": since}
     # The one role that reads what failed to embed; nothing is written.
     with database.transaction("writer", tenant_id, read_only=True, snapshot=True) as transaction:
-        found, waiting, asked, backlog = transaction.batch(
-            [(query, {**params, "stamp": stamp}) for query in (_ENTRIES, _CANDIDATES, _RECALLS, _BACKLOG)]
+        found, waiting, asked, latency, backlog = transaction.batch(
+            [(query, {**params, "stamp": stamp}) for query in (_ENTRIES, _CANDIDATES, _RECALLS, _LATENCY, _BACKLOG)]
         )
     by_status = {row["status"]: row["count"] for row in waiting}
     return {
@@ -110,6 +134,7 @@ def usage(
         "candidates": {status: by_status.get(status, 0) for status in CANDIDATE_STATUSES},
         "recalls": _by_day(asked),
         **_totals(asked),
+        "latency": _latency(latency),
         "backlog": dict(backlog[0]) if stamp else None,
     }
 
@@ -132,6 +157,13 @@ def _totals(rows: list[Row]) -> dict[str, Any]:
             empty[row["reason"]] = empty.get(row["reason"], 0) + row["count"]
     rates = {reason: {"recalls": count, "rate_bp": count * 10_000 // total} for reason, count in sorted(empty.items())}
     return {"recalls_total": total, "empty": rates}
+
+
+def _latency(rows: list[Row]) -> dict[str, Any]:
+    """Over all days, and of each; the percentiles are None where no answer was timed."""
+    of_day = {row["day"]: {name: row[name] for name in ("recalls", "p50_us", "p95_us")} for row in rows}
+    whole = of_day.pop(None, {"recalls": 0, "p50_us": None, "p95_us": None})
+    return {**whole, "days": [{"day": day.isoformat(), **found} for day, found in of_day.items()]}
 
 
 def _checked_days(days: object) -> int:

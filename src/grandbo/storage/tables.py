@@ -13,21 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.storage import inbox_tables
+from grandbo.storage.vectors import Vector
 
 SCHEMA = inbox_tables.SCHEMA
 SCRATCH_SCHEMA = "grandbo_scratch"
-DIMENSIONS = 1024
-
-
-class Vector(sa.types.UserDefinedType[Any]):
-    """pgvector's `vector(1024)`. Values are float32 arrays; the driver's adapter sends them in binary."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        return f"vector({DIMENSIONS})"
-
-
 metadata = inbox_tables.metadata
 
 _Time = sa.DateTime(timezone=True)
@@ -329,6 +318,7 @@ receipts = sa.Table(
     sa.Column("searched", pg.JSONB, nullable=False),
     sa.Column("matches", pg.JSONB, nullable=False),
     sa.Column("made_at", _Time, nullable=False),
+    sa.Column("took_us", sa.Integer),
 )
 
 # Which receipts served an entry.
