@@ -62,7 +62,7 @@ ICONS = [
     "user",
     "users",
     "webhook",
-,]
+]
 # Package, file in it, file here.
 FILES = {
     SHIPPED: [

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Values = ImmutableMultiDict[str, str]
 
-_NOTHING: Values = ImmutableMultiDict([])
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -67,8 +65,7 @@ class Call:
     jobs: Jobs
     path: Mapping[str, Any]
     query: Values
-    form: Values = _NOTHING
-    home_url: str = "/"
+    form: Values = field(default_factory=lambda: ImmutableMultiDict([]))
 
     def may(self, act: Act) -> bool:
         """Whether the one who asks may do this."""

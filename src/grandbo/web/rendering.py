@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import jinja2
-from markupsafe import Markup, escape
+import nh3
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from grandbo.types import from_utc_text
 
@@ -20,6 +20,7 @@ STATIC = FOLDER / "static"
 _ICONS = STATIC / "vendor" / "lucide"
 _SVG = re.compile(r"<!--.*?-->\s*<svg[^>]*>(.*)</svg>", re.DOTALL)
 _NEVER = "9999"
+_REL = "noopener noreferrer"
 
 WORDS = {
     "ruled_out": "ruled out",
@@ -73,6 +74,7 @@ def environment() -> jinja2.Environment:
         "short": short,
         "web": web_link,
         "plural": plural,
+        "markdown": markdown,
         "path": lambda part: quote(str(part), safe=""),
     }
     made.globals |= {"icon": icon, "static": static_url, "status_icon": lambda name: STATUS_ICONS.get(name, "flag")}
@@ -130,6 +132,31 @@ def web_link(uri: str) -> Markup:
     return Markup('<a href="{}" rel="noopener noreferrer external">{}</a>').format(uri, uri)
 
 
+def _reader() -> MarkdownIt:
+    reader = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable("image")
+    # The page has its own headings; those of a text are set as bold lines, and leave its outline alone.
+    reader.add_render_rule("heading_open", lambda *_: "<p><strong>")
+    reader.add_render_rule("heading_close", lambda *_: "</strong></p>\n")
+    return reader
+
+
+_MARKDOWN = _reader()
+_TAGS = {"p", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "a", "hr", "br"} | {
+    *("table", "thead", "tbody", "tr", "th", "td")
+}
+# What is longer stays as it is stored: a hostile text must not buy a long computation.
+LONGEST_RENDERED = 64 * 1024
+
+
+def markdown(text: str) -> Markup:
+    """Stored text as Markdown, without images, HTML or headings of its own, and cleaned besides."""
+    if len(text) > LONGEST_RENDERED:
+        return Markup('<div class="stored">{}</div>').format(text)
+    made = _MARKDOWN.render(text)
+    clean = nh3.clean(made, tags=_TAGS, attributes={"a": {"href"}}, url_schemes={"http", "https"}, link_rel=_REL)
+    return Markup(clean)  # noqa: S704  # only what was let through
+
+
 @cache
 def icon(name: str) -> Markup:
     """A vendored icon, for the eye alone: a word stands beside it."""
@@ -147,9 +174,3 @@ def static_url(name: str) -> str:
     """The address of a file of ours; another file, another address, so that browsers may keep it."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:16]
     return f"/static/{name}?v={digest}"
-
-
-def as_words(pieces: list[Mapping[str, Any]]) -> Markup:
-    """A word-level difference that is readable without colour."""
-    tags = {"kept": "{}", "removed": "<del>{}</del>", "added": "<ins>{}</ins>"}
-    return Markup("").join(Markup(tags[piece["operation"]]).format(escape(piece["text"])) for piece in pieces)  # noqa: S704

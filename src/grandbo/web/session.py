@@ -69,7 +69,7 @@ class Sessions:
             plain = self._key().decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _PURPOSE)
         except (InvalidTag, ValueError, binascii.Error):
             return None
-        age = self._clock().timestamp() - int.from_bytes(plain[:_TIME_BYTES], "big")
+        age = int(self._clock().timestamp()) - int.from_bytes(plain[:_TIME_BYTES], "big")
         return plain[_TIME_BYTES:].decode() if -60 <= age <= LIFE.total_seconds() else None
 
     def _key(self) -> AESGCM:
