@@ -50,7 +50,7 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("method", "path", "status", "code"),
         [
-            ("GET", "/", 404, "route_unknown"),
+            ("GET", "/nothing", 404, "route_unknown"),
             ("GET", "/v1/nothing", 404, "route_unknown"),
             ("POST", "/v1/findings/", 404, "route_unknown"),
             ("POST", "/V1/findings", 404, "route_unknown"),

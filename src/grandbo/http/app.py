@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import anyio.to_thread
 from fastapi import FastAPI
 from starlette.routing import Route
 
@@ -42,6 +44,7 @@ from grandbo.http.schemas import DOCUMENTS
 from grandbo.http.tool_routes import tool_routes
 from grandbo.library import Grandbo
 from grandbo.mcp.over_http import PATH, Endpoint
+from grandbo.web.app import Web
 
 FINDING_LIMIT_BYTES = 256 * 1024
 RECALL_LIMIT_BYTES = 64 * 1024
@@ -76,8 +79,16 @@ def build_app(
         read_only=grandbo.settings.mcp_read_only,
         metadata_url=resource.metadata_url if resource else None,
     )
+    web = Web(grandbo, lambda connection, token: admission.admit(grandbo, connection, token))
+
+    @contextlib.asynccontextmanager
+    async def running(_app: FastAPI) -> AsyncIterator[None]:
+        async with endpoint.run():
+            yield
+        await anyio.to_thread.run_sync(web.jobs.close)
+
     app = FastAPI(
-        lifespan=lambda _app: endpoint.run(),
+        lifespan=running,
         title="Grandbo",
         summary="An organisation's memory of its incidents.",
         version=package.__version__,
@@ -106,6 +117,7 @@ def build_app(
     if resource is not None:
         app.router.routes.extend(resource.routes())
     app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
+    app.router.routes.extend(web.routes())
     install_handlers(app, resource.metadata_url if resource else None)
     documents = (
         DOCUMENTS,

@@ -29,7 +29,9 @@ CLIENT_GONE = 499
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
-_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+# Unless an answer says how long it may be kept: the files that pages are made with do.
+_NO_STORE = (b"cache-control", b"no-store")
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +58,9 @@ class Edge:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode()), *_HEADERS]
+                headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode()), _NOSNIFF]
+                is_kept = any(name.lower() == _NO_STORE[0] for name, _ in headers)
+                message["headers"] = headers if is_kept else [*headers, _NO_STORE]
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
