@@ -31,9 +31,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 DASH = "\u2014"
 ORIGIN = re.compile(r"grandbo\.[a-z0-9.-]+/erasure/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 FIELDS = {
-    "v", "tenant_id", "remains", "certificate_id", "erasure_id", "entry_id", "keeps_current", "reason", "requested_at",
-    "erased_at", "position", "hash", "positions", "bodies_removed", "rows_removed", "checkpoint", "checks",
+    "v", "tenant_id", "remains", "certificate_id", "erasure_id", "reason", "requested_at", "erased_at", "position",
+    "hash", "positions", "bodies_removed", "rows_removed", "checkpoint", "checks",
 }  # fmt: skip
+OF_ENTRY = FIELDS | {"entry_id", "keeps_current"}
+OF_SUBJECT = FIELDS | {"subject_id", "kind", "before", "key"}
 
 
 def wrong(what: str) -> NoReturn:
@@ -78,7 +80,7 @@ def check_signature(note: str, name: str, public: bytes) -> str:
 def check_document(origin: str, document: dict[str, Any], public: bytes) -> None:
     """What the document says must fit together."""
     match = ORIGIN.fullmatch(origin)
-    if set(document) != FIELDS or document["v"] != 1:
+    if set(document) not in (OF_ENTRY, OF_SUBJECT) or document["v"] != 1:
         wrong("a field is missing, or there is one that is not known")
     if match is None or match.group(1) != document["tenant_id"]:
         wrong("origin and tenant are not the same")
@@ -87,6 +89,11 @@ def check_document(origin: str, document: dict[str, Any], public: bytes) -> None
         wrong("a position that was erased does not lie before the erasure")
     if named != document["bodies_removed"]:
         wrong("more or fewer bodies were removed than positions are named")
+    if "subject_id" in document:
+        if not document["key"]["destroyed"] or document["rows_removed"]["keys"] != 1:
+            wrong("the key of the subject was not destroyed")
+        if document["before"]["position"] != document["position"] - 1:
+            wrong("the erasure does not follow the position that it names as the one before")
     if not document["checks"]["verify_ok"]:
         wrong("the log did not verify when it was signed")
     note = document["checkpoint"]["note"]
@@ -100,6 +107,8 @@ def check_bundle(folder: Path, document: dict[str, Any]) -> None:
     """The event stands where it should, and nothing of what was erased can be read."""
     erased = {p for first, last in document["positions"] for p in range(first, last + 1)}
     found = False
+    erasure = "subject_erased" if "subject_id" in document else "entry_erased"
+    before = document.get("before")
     for line in (folder / "events.jsonl").open(encoding="utf-8"):
         event = json.loads(line)
         envelope = json.loads(event["envelope"])
@@ -108,8 +117,12 @@ def check_bundle(folder: Path, document: dict[str, Any]) -> None:
             wrong("the bundle is of another tenant")
         if position in erased and event["body"] is not None:
             wrong(f"the body at position {position} can still be read")
+        if before and position == before["position"] and event["hash"] != before["hash"]:
+            wrong("the event before the erasure is another one")
+        if before and envelope["subject_id"] == document["subject_id"] and event["body"] is not None:
+            wrong(f"a body about the subject, at position {position}, can still be read")
         if position == document["position"]:
-            found = event["hash"] == document["hash"] and envelope["event_type"] == "entry_erased"
+            found = event["hash"] == document["hash"] and envelope["event_type"] == erasure
     if not found:
         wrong("the erasure is not at its position with its hash")
 
@@ -143,8 +156,10 @@ def main() -> None:
             check_bundle(arguments.bundle, document)
     except (ValueError, KeyError, TypeError, IndexError, OSError) as error:
         wrong(f"it cannot be read ({type(error).__name__})")
+    is_subject = "subject_id" in document
+    what = f"{document['kind']} {document['subject_id']}" if is_subject else f"entry {document['entry_id']}"
     print(
-        f"holds: entry {document['entry_id']} of tenant {document['tenant_id']} was erased at "
+        f"holds: {what} of tenant {document['tenant_id']} was erased at "
         f"{document['erased_at']} by the event at position {document['position']}; "
         f"{document['bodies_removed']} bodies, rows "
         + ", ".join(f"{name} {count}" for name, count in document["rows_removed"].items())

@@ -9,7 +9,9 @@ import structlog
 
 from grandbo.events import notes
 from grandbo.events.certificates import ranges, sign_certificate
+from grandbo.events.checkpoints import Signed
 from grandbo.events.verify import verify_tenant
+from grandbo.key_errors import KeyUnavailable
 from grandbo.memory import erasing
 from grandbo.memory.erasing import Erasure
 from grandbo.memory.erasure_list import Listed, append_listed
@@ -42,13 +44,34 @@ class Erasing(Proving):
         """
         self._receipts.flush()
         who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
-        done = erasing.confirm_erasure(*who, erasure_id, clock=self._clock())
+        return self._erased(erasing.confirm_erasure(*who, erasure_id, clock=self._clock()))
+
+    def _erased(self, done: Erasure) -> Erasure:
+        if done.position is None:
+            return done
+        if done.subject_id is not None:
+            self._database.keys.forget(self.tenant.tenant_id, done.subject_id)
         self._changed()
-        log.info("entry_erased", tenant_id=str(self.tenant.tenant_id), position=done.position)
+        what = "entry_erased" if done.subject_id is None else "subject_erased"
+        log.info(what, tenant_id=str(self.tenant.tenant_id), position=done.position)
         finished = self._finish(done)
         # What a crash has left unlisted would be brought back by a restore: this is the next occasion.
         self.finish_erasures()
         return finished
+
+    def forget_subject(self, named: UUID | str, reason: str) -> Erasure:
+        """
+        Erase all that is held about a person or a workspace, for good, and give the certificate.
+
+        In one transaction: the key, every derived row, what waits, what receipts said of it, the bodies in the log.
+        Where the tenant's policy wants a second person, it waits for `confirm_erasure`. Asked again it is the same.
+
+        Args:
+            reason: a code, `personal_data`, `secret`, `legal` or `request`.
+        """
+        self._receipts.flush()
+        who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
+        return self._erased(erasing.forget_subject(*who, named, reason, clock=self._clock()))
 
     def cancel_erasure(self, erasure_id: UUID) -> None:
         """Take a request back that was not confirmed yet."""
@@ -69,20 +92,21 @@ class Erasing(Proving):
         key = notes.notary_key(self._home)
         tenant_id = self.tenant.tenant_id
         streams = tuple(map(UUID, done.outcome["streams"]))
-        append_listed(self._home, Listed(tenant_id, done.erasure_id, done.position, done.hash, streams), key)
+        append_listed(
+            self._home, Listed(tenant_id, done.erasure_id, done.position, done.hash, streams, done.subject_id), key
+        )
         certificate = sign_certificate(tenant_id, self._stated(done, done.outcome), key)
         erasing.keep_certificate(self._database, tenant_id, done.erasure_id, certificate)
         return next(item for item in self.erasures() if item.erasure_id == done.erasure_id)
 
     def _stated(self, done: Erasure, outcome: dict[str, Any]) -> dict[str, Any]:
-        signed = self.checkpoint()
+        signed = self._checkpoint_after()
         verified = verify_tenant(self._database, self.tenant.tenant_id)
         assert done.erased_at is not None
         return {
             "certificate_id": str(new_id()),
             "erasure_id": str(done.erasure_id),
-            "entry_id": str(done.entry_id),
-            "keeps_current": done.keeps_current,
+            **self._what(done, outcome),
             "reason": done.reason,
             "requested_at": utc_text(done.requested_at),
             "erased_at": utc_text(done.erased_at),
@@ -94,3 +118,20 @@ class Erasing(Proving):
             "checkpoint": {"size": signed.checkpoint.size, "note": signed.note},
             "checks": {"verify_ok": verified.first_bad is None, "events": verified.events},
         }
+
+    def _what(self, done: Erasure, outcome: dict[str, Any]) -> dict[str, Any]:
+        if done.subject_id is None:
+            return {"entry_id": str(done.entry_id), "keeps_current": done.keeps_current}
+        return {
+            "subject_id": str(done.subject_id),
+            "kind": outcome["kind"],
+            "before": outcome["before"],
+            "key": {"provider": self._database.keys.provider.name, "destroyed": outcome["rows_removed"]["keys"] == 1},
+        }
+
+    def _checkpoint_after(self) -> Signed:
+        """With the digest of what remains; without it where another subject's key cannot be had."""
+        try:
+            return self.checkpoint()
+        except KeyUnavailable:
+            return self.checkpoint(projections=False)

@@ -53,9 +53,15 @@ class EvidenceMissing(InvalidInput):
 
 
 class KindNotRecorded(InvalidInput):
-    """A memory about a person names its subject, and a note belongs to its investigation; neither is recorded here."""
+    """What is personal is remembered under its subject, and a note belongs to an investigation; neither is recorded."""
 
     code = "kind_not_recorded"
+
+
+class SubjectMissing(InvalidInput):
+    """What is about a person or a workspace names its subject: register it, and give its id or reference."""
+
+    code = "subject_missing"
 
 
 class OriginMissing(InvalidInput):
@@ -137,6 +143,18 @@ class Conflict(GrandboError):
     code = "conflict"
     http_status = 409
     exit_code = 6
+
+
+class SubjectOnHold(Conflict):
+    """A legal hold stands on it; the message says why and who set it, `grandbo subject lift-hold` releases it."""
+
+    code = "subject_on_hold"
+
+
+class SubjectErased(Conflict):
+    """The subject was erased, and nothing about it can be stored any more; register it anew if that is meant."""
+
+    code = "subject_erased"
 
 
 class TenantExists(Conflict):

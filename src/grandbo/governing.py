@@ -14,7 +14,7 @@ from grandbo.memory.lifecycle import EntryState
 from grandbo.verbs import Verbs
 
 if TYPE_CHECKING:
-    from grandbo.events.models import EventBody
+    from grandbo.events.parts import EventBody
 
 
 class Governing(Verbs):

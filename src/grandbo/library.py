@@ -43,13 +43,17 @@ from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import check_roles, require
 from grandbo.memory.tenants import Tenant
 from grandbo.memory.tokens import Tokens
+from grandbo.people import People
 from grandbo.proposing import Proposing
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
 from grandbo.receiving import Receiving
 from grandbo.remembering import Remembering
+from grandbo.safekeeping import Safekeeping
 from grandbo.settings import Settings
 from grandbo.storage.database import Database
+from grandbo.storage.key_providers import build_key_provider, give_keys
+from grandbo.storage.keyring import KeyProvider
 from grandbo.storage.opening import OpenDatabase, open_database
 from grandbo.types import Clock, Principal, derived_id, utc_now
 from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
@@ -62,7 +66,7 @@ log = structlog.get_logger(__name__)
 OPERATOR = Principal("system", derived_id("system", "operator"), "operator")
 
 
-class Grandbo:
+class Grandbo(Safekeeping):
     """An open memory: one database, one embedder. Close it, or use it in a `with`."""
 
     def __init__(self, settings: Settings, opened: OpenDatabase, embedder: Embedder | None, clock: Clock = utc_now):
@@ -88,12 +92,14 @@ class Grandbo:
         settings: Settings | None = None,
         clock: Clock = utc_now,
         check_erasures: bool = True,
+        key_provider: KeyProvider | None = None,
     ) -> Self:
         """
         Open with settings from the environment; what is given here goes before them.
 
         Args:
             check_erasures: refuse a database that has again what was erased; false only to mend that.
+            key_provider: what wraps the keys of subjects; else what the settings name.
 
         Raises:
             ConfigurationError, DatabaseUnsafe, DatabaseBehind, DatabaseNewer, DatabaseUnavailable,
@@ -103,6 +109,7 @@ class Grandbo:
         settings = settings or Settings.load(home=home, database_url=database_url)
         opened = open_database(settings)
         try:
+            give_keys(opened.database, key_provider or build_key_provider(settings))
             if check_erasures:
                 restoring.refuse_unerased(opened.database, settings.home, notes.known_public_key(settings.home))
             return cls(settings, opened, embedder or build_embedder(settings), clock)
@@ -174,18 +181,6 @@ class Grandbo:
             tenant, principal = identities.identify(self.database, self.tokens.verify(token), clock=self._clock)
         return TenantMemory(self, tenant, principal)
 
-    # -- erasures ------------------------------------------------------------------------------------------------------
-
-    def check_erasures(self) -> list[restoring.Checked]:
-        """Each erasure of the list, and whether the database has it."""
-        home = self.settings.home
-        return restoring.check_restored(self.database, home, notes.known_public_key(home))
-
-    def apply_erasures(self) -> list[restoring.Checked]:
-        """Apply again what a restored database lacks; gives what that was."""
-        home = self.settings.home
-        return restoring.apply_erasures(self.database, home, notes.known_public_key(home), clock=self._clock)
-
     def receive(self, source: str, hook_id: str, headers: Mapping[str, str], body: bytes) -> inbox.Delivery:
         """
         Take in what a tool delivers to one of its hooks; durable when this returns, mapped later.
@@ -246,7 +241,9 @@ class Grandbo:
         return self._clock
 
 
-class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Erasing, Caring, Receiving, Documenting):
+class TenantMemory(
+    Governing, Keeping, Remembering, Investigating, Proposing, Erasing, People, Caring, Receiving, Documenting
+):
     """The verbs, bound to one tenant and one principal."""
 
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
@@ -346,7 +343,7 @@ class TenantMemory(Governing, Keeping, Remembering, Investigating, Proposing, Er
 
     def history(self, entry_id: UUID) -> list[dict[str, Any]]:
         """Every revision of an entry with its event, author and reason, oldest first; raises `NotFound`."""
-        return reading.entry_history(self._database, self.tenant_id, self.principal, self._policy_now(), entry_id)
+        return reading.entry_history(self._database, self.tenant_id, self._owner(), self._policy_now(), entry_id)
 
     # -- embedding -----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
@@ -79,12 +80,16 @@ class Remembering(Verbs):
         return difference(self._database, self.tenant.tenant_id, then, today)
 
     def _answer(self, question: Question, asked: AsOf | None) -> Answer:
+        asker = self.principal
+        if question.is_personal:
+            asker = self._owner()
+            question = replace(question, limit=min(question.limit, self._policy_now().people.per_answer))
         return query.query_topic(
             self._database,
             self._meaning,
             self._receipts,
             self.tenant.tenant_id,
-            self.principal,
+            asker,
             question,
             asked,
             clock=self._clock(),
@@ -108,7 +113,7 @@ class Remembering(Verbs):
                 under `as_of` which position and instant that was.
         """
         asked = check_as_of(as_of=as_of, as_of_position=as_of_position)
-        who = (self._database, self.tenant.tenant_id, self.principal)
+        who = (self._database, self.tenant.tenant_id, self._owner())
         if asked is None:
             return reading.show_entry(*who, self._policy_now(), entry_id)
         return past.entry_then(*who, entry_id, asked, clock=self._clock())
@@ -147,10 +152,11 @@ class Remembering(Verbs):
             answer: what `query_topic` gave for this topic.
             budget: estimated tokens that the block may take, 200 to 8,000; 2,000 where none is given.
         """
+        is_personal = any(match.kind == "personal" for match in answer.matches)
         return context.context_block(
             self._database,
             self.tenant.tenant_id,
-            self.principal,
+            self._owner() if is_personal else self.principal,
             self._policy_now(),
             answer,
             check_topic(topic).terms,
@@ -162,7 +168,7 @@ class Remembering(Verbs):
     def receipt(self, receipt_id: UUID) -> dict[str, Any]:
         """One receipt, as plain values; raises `NotFound`."""
         self._receipts.flush()
-        return ledger.show_receipt(self._database, self.tenant.tenant_id, self.principal, receipt_id)
+        return ledger.show_receipt(self._database, self.tenant.tenant_id, self._owner(), receipt_id)
 
     def receipts(
         self, *, entry_id: UUID | None = None, limit: int | None = None, after: UUID | None = None
@@ -170,13 +176,13 @@ class Remembering(Verbs):
         """A page of receipts, newest first; with `entry_id`, of answers that held this entry: who was told it."""
         self._receipts.flush()
         return ledger.list_receipts(
-            self._database, self.tenant.tenant_id, self.principal, entry_id=entry_id, limit=limit, after=after
+            self._database, self.tenant.tenant_id, self._owner(), entry_id=entry_id, limit=limit, after=after
         )
 
     def replay_receipt(self, receipt_id: UUID, topic: str) -> Replay:
         """Ask the topic again where the receipt was made; equal, or what differs."""
         self._receipts.flush()
-        return replay_receipt(self._database, self._meaning, self.tenant.tenant_id, self.principal, receipt_id, topic)
+        return replay_receipt(self._database, self._meaning, self.tenant.tenant_id, self._owner(), receipt_id, topic)
 
     def give_feedback(
         self,
@@ -193,7 +199,7 @@ class Remembering(Verbs):
         Of one's own answers; of anybody's for who may audit. Another verdict takes the place of the one before.
         """
         self._receipts.flush()
-        who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
+        who = (self._database, self.tenant.tenant_id, self._owner(), self._policy_now())
         return feedback.give_feedback(
             *who, receipt_id, entry_id, verdict, note=note, command_id=command_id, clock=self._clock()
         )

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from grandbo.errors import ConfigurationError
 
+KeyProviderName = Literal["local-file", "aws-kms"]
 EmbedderName = Literal["local", "bedrock", "openai", "none"]
 
 
@@ -40,6 +41,13 @@ class Settings(BaseSettings):
         default=None,
         description="A login that may create roles and extensions; only `grandbo migrate` and `grandbo up` use it.",
     )
+    key_provider: KeyProviderName = Field(
+        default="local-file",
+        description="What wraps the keys of subjects: `local-file` (keyring.json in `GRANDBO_HOME`) or `aws-kms`.",
+    )
+    kms_key_id: str | None = Field(default=None, description="Key id, ARN or alias of the KMS key, for `aws-kms`.")
+    kms_region: str | None = Field(default=None, description="AWS region of the KMS key; else where boto3 looks.")
+    kms_url: str | None = Field(default=None, description="Endpoint of KMS, where it is not the region's own.")
     tenant: str | None = Field(default=None, description="Tenant name or id used when `--tenant` is not given.")
 
     pool_size: int = Field(default=8, ge=1, le=200, description="Database connections at most, per process.")

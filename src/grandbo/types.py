@@ -130,6 +130,8 @@ class Principal:
     roles: frozenset[str] = field(default_factory=frozenset)
     # A credential may be for reading alone, whatever the roles allow.
     read_only: bool = False
+    # Tiers of subjects that are this principal's own, where a verb has asked for them; no role gives one.
+    own_tiers: tuple[str, ...] = ()
 
     @property
     def ref(self) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from grandbo.memory.subjects import own_tiers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,3 +44,9 @@ class Verbs(ABC):
     @abstractmethod
     def _changed(self) -> None:
         """Called after something was appended."""
+
+    def _owner(self) -> Principal:
+        """The principal with the tiers of its own subjects: for verbs that may show what is remembered about them."""
+        shared = self._policy_now().people.shared_with
+        own = own_tiers(self._database, self.tenant.tenant_id, self.principal, shared)
+        return replace(self.principal, own_tiers=own)

@@ -15,6 +15,7 @@ LONGEST_MODULE = 400
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "errors",
+        "key_errors",
         "types",
         "text",
         "fusion",
@@ -41,9 +42,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "proposing",
         "proving",
         "erasing",
+        "people",
         "caring",
         "receiving",
         "documenting",
+        "safekeeping",
     ),
     ("library",),
     ("evaluation",),

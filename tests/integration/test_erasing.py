@@ -122,12 +122,13 @@ class TestTwoPeople:
 
     def test_an_entry_of_another_tenant_is_not_there(self, opened: Grandbo, first: TenantMemory) -> None:
         """Neither its entry nor its request can be named from elsewhere."""
-        asked = first.request_erasure(_record(first), "secret")
+        entry_id = _record(first)
+        asked = first.request_erasure(entry_id, "secret")
         opened.create_tenant("other")
         other = opened.tenant("other", principal="human:third")
 
         for attempt in (
-            lambda: other.request_erasure(asked.entry_id, "secret"),
+            lambda: other.request_erasure(entry_id, "secret"),
             lambda: other.confirm_erasure(asked.erasure_id),
             lambda: other.cancel_erasure(asked.erasure_id),
         ):
@@ -427,7 +428,7 @@ class TestAtOnce:
         assert first.check_rebuild().ok
         assert first.verify().first_bad is None
 
-    @pytest.mark.parametrize("step", ["remove_traces", "_count", "_decide"])
+    @pytest.mark.parametrize("step", ["remove_traces", "count_rows", "_decide"])
     def test_what_breaks_off_has_done_nothing(
         self, first: TenantMemory, second: TenantMemory, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:

@@ -73,12 +73,12 @@ class TestReadOnly:
         """Whatever the roles allow."""
         left = {
             act
-            for act in ("record", "recall", "propose", "govern", "audit", "administer")
+            for act in ("record", "recall", "propose", "remember", "govern", "audit", "administer")
             if may(reader.principal, act)
         }
 
         assert {"recall", "audit"} == left
-        assert {"record", "propose", "govern", "administer"} == WRITING_ACTS
+        assert {"record", "propose", "remember", "govern", "administer"} == WRITING_ACTS
 
     def test_every_verb_that_writes_is_refused_and_none_that_reads(
         self, memory: TenantMemory, reader: TenantMemory

@@ -10,7 +10,7 @@ import pytest
 
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.mcp.server import FAULT
-from grandbo.mcp.tools import TOOLS
+from grandbo.mcp.tools import tools_for
 from grandbo.recall.block import EVIDENCE_NOT_INSTRUCTION
 from grandbo.recall.budget import estimate_tokens
 from tests.support.factories import make_finding
@@ -37,10 +37,11 @@ class TestBothGenerations:
         """All in one page, in the order of the table."""
         listed = talk(memory, lambda client: client.list_tools(), mode=mode)
 
-        assert [tool.name for tool in TOOLS] == [tool.name for tool in listed.tools]
+        offered = tools_for(memory.principal, read_only=False)
+        assert [tool.name for tool in offered] == [tool.name for tool in listed.tools]
         assert listed.next_cursor is None
         hints = [tool.annotations and tool.annotations.read_only_hint for tool in listed.tools]
-        assert [not tool.writes for tool in TOOLS] == hints
+        assert [not tool.writes for tool in offered] == hints
 
     def test_a_recall_is_answered_in_text_and_in_values(self, memory: TenantMemory, mode: str) -> None:
         """The text stands alone, the values are the documented answer."""
@@ -256,7 +257,8 @@ class TestBadInput:
         result = call(memory, "search_everything", {})
 
         assert result.is_error
-        assert f"there are: {', '.join(tool.name for tool in TOOLS)}." in text_of(result)
+        offered = ", ".join(tool.name for tool in tools_for(memory.principal, read_only=False))
+        assert f"there are: {offered}." in text_of(result)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_what_nobody_expected_is_told_without_its_text(

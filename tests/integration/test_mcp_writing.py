@@ -26,7 +26,8 @@ def agent(grandbo: Grandbo, memory: TenantMemory) -> TenantMemory:
 class TestOffer:
     def test_six_of_which_three_write(self, agent: TenantMemory) -> None:
         """Each says whether it only reads; with read-only none that writes is there."""
-        assert (6, 3) == (len(TOOLS), len(tools_for(agent.principal, read_only=True)))
+        offered = tools_for(agent.principal, read_only=False)
+        assert (6, 3) == (len(offered), len(tools_for(agent.principal, read_only=True)))
         for tool in TOOLS:
             annotations = tool.described().annotations
             assert annotations is not None

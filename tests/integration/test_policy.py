@@ -102,7 +102,7 @@ class TestChange:
     def test_a_tier_in_which_entries_stand_stays(self, memory: TenantMemory) -> None:
         """Nobody would see them any more; once they are elsewhere it may go."""
         entry = memory.record_finding(make_finding(visibility="tech")).acknowledgement.entry_id
-        roles = {role: ["team"] for role in ("admin", "auditor", "reviewer", "investigator", "hook")}
+        roles = {role: ["team"] for role in ("admin", "auditor", "reviewer", "investigator", "companion", "hook")}
         fewer = {"tiers": ["team"], "roles": roles}
 
         with pytest.raises(IllegalTransition):

@@ -466,7 +466,7 @@ class TestPolicy:
             "flag": "published: ask kim@example.com",
             "redact": "published: ask [REDACTED:email:",
             "quarantine": "quarantined: ask kim@example.com",
-            "refuse": "screen_refused",
+            "refuse": "subject_missing",
         } == outcomes
 
     def test_the_defaults_name_every_signal(self, memory: TenantMemory) -> None:

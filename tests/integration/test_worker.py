@@ -119,7 +119,7 @@ class TestOutage:
         assert embedder is not None
         stamp = embedder.stamp.id
         row = pending_embeddings(own._grandbo.database, own.tenant_id, stamp, utc_now(), 1)[0]
-        taken = derived_id("embed", str(row["entry_id"]), row["text_digest"].hex(), stamp, str(row["revision"]))
+        taken = derived_id("embed", str(row["entry_id"]), stamp, str(row["revision"]))
         own.record_finding(make_finding(), command_id=taken)
 
         own._grandbo.start_worker()

@@ -238,6 +238,7 @@ PROJECTIONS = (
     "org_memory_links",
     "org_memory_candidates",
     "org_memory_feedback",
+    "org_memory_subjects",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 from uuid import UUID
 
@@ -115,15 +116,29 @@ class TestAllTools:
         )
 
     def test_there_are_few(self) -> None:
-        """Six at most, each name once."""
-        assert len({tool.name for tool in TOOLS}) == len(TOOLS) <= 6
+        """Six at most for whatever roles a caller has, each name once."""
+        assert len({tool.name for tool in TOOLS}) == len(TOOLS)
+        for count in range(1, len(ROLES) + 1):
+            for roles in combinations(ROLES, count):
+                assert len(tools_for(_principal(*roles), read_only=False)) <= 6
 
     @pytest.mark.parametrize("role", ROLES)
     def test_a_role_is_offered_what_it_may_do(self, role: str) -> None:
         """And nothing else."""
         offered = tools_for(_principal(role), read_only=False)
 
-        assert [tool for tool in TOOLS if set(tool.acts) <= ROLE_ACTS[role]] == offered
+        acts = ROLE_ACTS[role]
+        assert [tool for tool in TOOLS if set(tool.acts) <= acts and tool.unless not in acts] == offered
+
+    def test_who_works_for_one_person_has_things_remembered(self) -> None:
+        """And proposes nothing to the organisation; who proposes has nothing remembered."""
+        companion, investigator = (
+            {tool.name for tool in tools_for(_principal(role), read_only=False)}
+            for role in ("companion", "investigator")
+        )
+
+        assert {"remember_about_person", "remember_about_workspace"} == companion - investigator
+        assert {"propose_memory", "note_working_memory"} == investigator - companion
 
     def test_without_a_role_nothing_is_offered(self) -> None:
         """Default deny."""

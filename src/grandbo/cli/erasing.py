@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from grandbo.cli.call import CHECK_FAILED, Call, command
+from grandbo.cli.entry_reading import entry
 from grandbo.cli.output import print_json, print_table, say
 from grandbo.errors import NotFound
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 erasure = typer.Typer(help="Erase an entry, or its past, for good: one asks, another confirms.", no_args_is_help=True)
 
+_Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="The id of the entry.")]
+_Reason = Annotated[
+    str, typer.Option("--reason", metavar="CODE", help="personal_data, secret, legal or request; never words.")
+]
 _Erasure = Annotated[str, typer.Argument(metavar="ERASURE", help="The id of the request.")]
 
 
@@ -29,17 +34,26 @@ def register(app: typer.Typer) -> None:
 @command(erasure, "request", example="grandbo erasure request ENTRY --reason personal_data --tenant acme")
 def request(
     call: Call,
-    entry_id: Annotated[str, typer.Argument(metavar="ENTRY", help="The id of the entry.")],
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="CODE", help="personal_data, secret, legal or request; never words.")
-    ],
+    entry_id: _Entry,
+    reason: _Reason,
     keep_current: Annotated[
         bool, typer.Option("--keep-current", help="Erase its past alone; correct its text first.")
     ] = False,
 ) -> None:
     """Ask for an entry to be erased; a second person has to confirm it."""
     with call.memory() as memory:
-        _say(call, memory.request_erasure(_id(entry_id, "entry"), reason, keeps_current=keep_current))
+        say_erasure(call, memory.request_erasure(_id(entry_id, "entry"), reason, keeps_current=keep_current))
+
+
+@command(entry, "erase-revision", example="grandbo entry erase-revision ENTRY --reason personal_data --tenant acme")
+def erase_revision(call: Call, entry_id: _Entry, reason: _Reason) -> None:
+    """
+    Ask for the past of an entry to be erased, for what was found late in it; correct its text first.
+
+    What it says now stays, as its next revision. A second person confirms it: grandbo erasure confirm.
+    """
+    with call.memory() as memory:
+        say_erasure(call, memory.request_erasure(_id(entry_id, "entry"), reason, keeps_current=True))
 
 
 @command(erasure, "confirm", example="grandbo erasure confirm ERASURE --as human:kim --certificate erased.txt")
@@ -59,7 +73,7 @@ def confirm(
         done = memory.confirm_erasure(_id(erasure_id, "request"))
     if certificate is not None and done.certificate is not None:
         certificate.write_text(done.certificate, encoding="utf-8")
-    _say(call, done)
+    say_erasure(call, done)
 
 
 @command(erasure, "cancel")
@@ -86,7 +100,7 @@ def list_(
         for item in found:
             print_json(item)
     else:
-        columns = ("erasure_id", "entry_id", "state", "reason", "requested_at", "erased_at", "position")
+        columns = ("erasure_id", "entry_id", "subject_id", "state", "reason", "requested_at", "erased_at", "position")
         print_table(columns, [[str(item[name] or "") for name in columns] for item in found])
 
 
@@ -120,7 +134,8 @@ def restore_check(
         raise typer.Exit(CHECK_FAILED)
 
 
-def _say(call: Call, item: Erasure) -> None:
+def say_erasure(call: Call, item: Erasure) -> None:
+    """What became of a request, and what went from where."""
     document = item.as_dict()
     if call.json:
         print_json(document)

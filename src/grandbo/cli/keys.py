@@ -26,7 +26,9 @@ def create(
     kind: Annotated[_Kind, typer.Option("--type", help="What the holder is.")],
     roles: Annotated[
         list[str],
-        typer.Option("--role", metavar="ROLE", help="admin, auditor, reviewer, investigator or hook; repeatable."),
+        typer.Option(
+            "--role", metavar="ROLE", help="admin, auditor, reviewer, investigator, companion, hook; repeatable."
+        ),
     ],
     expires_in: Annotated[
         str | None, typer.Option("--expires-in", metavar="LIFE", help="How long it works: 12h, 90d, 4w.")

@@ -6,20 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from grandbo.events.models import (
-    AppliesTo,
-    BasisPoints,
-    Count,
-    Digest,
-    EventBody,
-    Evidence,
-    IncidentRef,
-    Part,
-    Screened,
-    Text,
-    UtcTime,
-    UuidText,
-)
+from grandbo.events.models import AppliesTo, Evidence, IncidentRef, Screened
+from grandbo.events.parts import BasisPoints, Count, Digest, EventBody, Part, Text, UtcTime, UuidText
 from grandbo.types import Kind, Precision, PrincipalType
 
 Outcome = Literal["recorded", "corroborated", "known", "merged", "awaits_second", "disputed"]

@@ -6,18 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from grandbo.events.models import (
-    AppliesTo,
-    BasisPoints,
-    Count,
-    Digest,
-    EventBody,
-    Evidence,
-    IncidentRef,
-    Text,
-    UtcTime,
-    UuidText,
-)
+from grandbo.events.models import AppliesTo, Evidence, IncidentRef
+from grandbo.events.parts import BasisPoints, Count, Digest, EventBody, Text, UtcTime, UuidText
 from grandbo.types import Kind, Precision, PrincipalType, Status
 
 # Codes, never free text: a reason in words could hold what was to go.
@@ -32,6 +22,7 @@ class EntryErased(EventBody):
     """
 
     EVENT_TYPE: ClassVar[str] = "entry_erased"
+    SEALED: ClassVar[bool] = False
 
     reason: ErasureReason
     requested_by: Text

@@ -20,8 +20,9 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import TenantUnknown
 from grandbo.events import chain
-from grandbo.events.models import EventBody
+from grandbo.events.parts import EventBody
 from grandbo.events.registry import parse_body
+from grandbo.events.sealing import NO_KEYS, Keys, open_body, seal_body
 from grandbo.storage.database import Row, Step, Transaction
 from grandbo.storage.tables import events, heads
 from grandbo.storage.tenancy import TENANT, of_tenant
@@ -50,7 +51,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event of the log. `data` is None once its body was removed by an erasure."""
+    """An event of the log. `data` is None once its body was removed by an erasure, or its subject's key is gone."""
 
     header: chain.EventHeader
     envelope: str
@@ -104,8 +105,13 @@ _MOVE_HEAD = (
         recorded_at=sa.bindparam("new_recorded_at"),
     )
 )
-_STREAM_VERSIONS = (
-    sa.select(events.c.stream_id, sa.func.max(events.c.stream_version).label("version"))
+_STREAMS = (
+    sa.select(
+        events.c.stream_id,
+        sa.func.max(events.c.stream_version).label("version"),
+        # There is no max of ids; all of a stream are the same, or none.
+        sa.func.max(sa.cast(events.c.subject_id, sa.Text)).label("subject"),
+    )
     .where(of_tenant(events), events.c.stream_id == sa.any_(sa.bindparam("streams", type_=pg.ARRAY(sa.Uuid))))
     .group_by(events.c.stream_id)
 )
@@ -130,15 +136,30 @@ def head_of(rows: Sequence[Row]) -> Head:
 
 def stream_versions(transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID]) -> dict[UUID, int]:
     """Last version of each stream that has any event."""
-    rows = transaction.execute(_STREAM_VERSIONS, {"tenant_id": tenant_id, "streams": list(streams)})
-    return {row["stream_id"]: row["version"] for row in rows}
+    return streams_of(transaction, tenant_id, streams)[0]
+
+
+def streams_of(
+    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID]
+) -> tuple[dict[UUID, int], dict[UUID, UUID]]:
+    """Of each stream that has any event its last version, and the subject that it is about if it is about one."""
+    rows = transaction.execute(_STREAMS, {"tenant_id": tenant_id, "streams": list(streams)})
+    versions = {row["stream_id"]: row["version"] for row in rows}
+    return versions, {row["stream_id"]: UUID(row["subject"]) for row in rows if row["subject"]}
 
 
 def seal_events(
-    context: CommandContext, head: Head, decided: Sequence[Event], versions: dict[UUID, int], now: datetime
+    context: CommandContext,
+    head: Head,
+    decided: Sequence[Event],
+    versions: dict[UUID, int],
+    now: datetime,
+    keys: Keys = NO_KEYS,
 ) -> list[RecordedEvent]:
     """
     Give the decided events their positions, versions, times and hashes, in order.
+
+    An event about a subject is sealed under its key, which `keys` must have.
 
     `recorded_at` never runs backwards within a tenant, whatever the clocks of several writers say.
     """
@@ -167,6 +188,8 @@ def seal_events(
             recorded_at=recorded_at,
         )
         body = rfc8785.dumps(body_model.document())
+        if header.subject_id is not None:
+            body = seal_body(header, body, keys[header.subject_id])
         salt = secrets.token_bytes(chain.SALT_BYTES)
         seal = chain.seal(header, salt=salt, body=body, prev_hash=prev_hash)
         sealed.append(RecordedEvent(header, seal.envelope, body, salt, prev_hash, seal.hash, body_model))
@@ -199,21 +222,25 @@ def read_rows(
     return transaction.stream(_READ, {"tenant_id": tenant_id, "after": after, "until": until})
 
 
-def recorded_event(row: Row) -> RecordedEvent:
-    """Read one row of the log; raises `EventUnreadable` where this version cannot."""
+def recorded_event(row: Row, keys: Keys = NO_KEYS) -> RecordedEvent:
+    """Read one row of the log; raises `EventUnreadable` where this version cannot. Without its key a body is none."""
     header = chain.EventHeader(**{name: row[name] for name in chain.EventHeader.__slots__})
     body: bytes | None = row["body"]
     data = None
-    if body is not None:
-        data = parse_body(header.event_type, header.schema_version, body, position=header.position)
+    plain = body
+    if body is not None and header.subject_id is not None:
+        key = keys.get(header.subject_id)
+        plain = None if key is None else open_body(header, body, key)
+    if plain is not None:
+        data = parse_body(header.event_type, header.schema_version, plain, position=header.position)
     return RecordedEvent(header, row["envelope"], body, row["salt"], row["prev_hash"], row["hash"], data)
 
 
 def read_events(
-    transaction: Transaction, tenant_id: UUID, *, after: int = 0, until: int = LAST_POSITION
+    transaction: Transaction, tenant_id: UUID, *, after: int = 0, until: int = LAST_POSITION, keys: Keys = NO_KEYS
 ) -> Iterator[RecordedEvent]:
     """Events of the log with after < position <= until, in order, streamed."""
-    return map(recorded_event, read_rows(transaction, tenant_id, after=after, until=until))
+    return (recorded_event(row, keys) for row in read_rows(transaction, tenant_id, after=after, until=until))
 
 
 def _row(event: RecordedEvent) -> dict[str, Any]:

@@ -9,40 +9,14 @@ hashed. A change of meaning is a new `schema_version` with an upcaster; `tests/g
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic import Field, field_serializer
 
+from grandbo.events.parts import BasisPoints, Count, Digest, EventBody, Part, Text, UtcTime, UuidText
 from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status, Verdict
-
-Text = Annotated[str, Field(strict=True)]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-UtcTime = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$")]
-UuidText = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-BasisPoints = Annotated[int, Field(strict=True, ge=0, le=10_000)]
-Count = Annotated[int, Field(strict=True, ge=1, le=2**53 - 1)]
-
-
-class Part(BaseModel):
-    """A value inside an event body."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EventBody(Part):
-    """What an event says. `EVENT_TYPE` and `SCHEMA_VERSION` are the stable names under which it is stored."""
-
-    EVENT_TYPE: ClassVar[str]
-    SCHEMA_VERSION: ClassVar[int] = 1
-
-    # What the command said, digested: tells a retry from a second use of its id. It leaves with the body.
-    command_digest: Digest | None = None
-
-    def document(self) -> dict[str, Any]:
-        """Plain JSON values: str, int, bool, None, list, dict."""
-        return self.model_dump(mode="json")
 
 
 class Evidence(Part):
@@ -343,6 +317,24 @@ class StampInForce(Part):
     cutoff_bp: Annotated[int, Field(strict=True, ge=1, le=20_000)]
 
 
+class PeoplePolicy(Part):
+    """
+    What a tenant decides about memories of people and workspaces.
+
+    `quota`: how many one subject may have at once. `per_answer`: how many one answer gives. `shared_with`: roles that
+    are told everyone's, not only their own. `second_person`: whether erasing a subject takes two.
+    `workspace_unconfirmed`: whether a fact about a workspace is stored without a person's confirmation. `episodes`:
+    whether task summaries are taken in.
+    """
+
+    quota: Count
+    per_answer: Annotated[int, Field(strict=True, ge=1, le=20)]
+    shared_with: tuple[Text, ...]
+    second_person: Annotated[bool, Field(strict=True)]
+    workspace_unconfirmed: Annotated[bool, Field(strict=True)]
+    episodes: Annotated[bool, Field(strict=True)]
+
+
 class Policy(Part):
     """
     What a tenant decides for itself. Temporal: recall as of a moment uses the policy of that moment.
@@ -368,6 +360,7 @@ class Policy(Part):
     second_approval_tiers: tuple[Text, ...]
     pending_candidates: Count
     screening: dict[Text, Literal["refuse", "redact", "quarantine", "flag"]]
+    people: PeoplePolicy
 
     @field_serializer("roles")
     def _sorted_roles(self, roles: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
@@ -375,19 +368,28 @@ class Policy(Part):
 
 
 class TenantCreated(EventBody):
-    """The tenant's log begins; its stream is the tenant itself. Version 1's policy had no stamps and no floor."""
+    """
+    The tenant's log begins; its stream is the tenant itself.
+
+    Version 1's policy had no stamps and no floor, version 2's said nothing about people.
+    """
 
     EVENT_TYPE: ClassVar[str] = "tenant_created"
-    SCHEMA_VERSION: ClassVar[int] = 2
+    SCHEMA_VERSION: ClassVar[int] = 3
 
     name: Text
     policy: Policy
 
 
 class PolicyChanged(EventBody):
-    """The tenant decided otherwise: the whole policy as it is from here on, and what of it is new."""
+    """
+    The tenant decided otherwise: the whole policy as it is from here on, and what of it is new.
+
+    Version 1 said nothing about people.
+    """
 
     EVENT_TYPE: ClassVar[str] = "policy_changed"
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     name: Text
     policy: Policy

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from grandbo.errors import EventUnreadable
-from grandbo.events import candidates, erasures, models
-from grandbo.events.models import EventBody
+from grandbo.events import candidates, erasures, models, subjects
+from grandbo.events.parts import EventBody
 
 Document = dict[str, Any]
 Upcaster = Callable[[Document], Document]
@@ -47,6 +47,10 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         models.FeedbackGiven,
         erasures.EntryErased,
         erasures.EntryKept,
+        subjects.SubjectRegistered,
+        subjects.SubjectHeld,
+        subjects.SubjectHoldLifted,
+        subjects.SubjectErased,
     )
 }
 
@@ -94,9 +98,24 @@ def _policy_of_before(document: Document) -> Document:
     return {**document, "policy": {**document["policy"], **later}}
 
 
+def _without_people(document: Document) -> Document:
+    """Before there were subjects, nothing about people was decided: what a new tenant begins with."""
+    people = {
+        "quota": 200,
+        "per_answer": 5,
+        "shared_with": [],
+        "second_person": False,
+        "workspace_unconfirmed": False,
+        "episodes": False,
+    }
+    return {**document, "policy": {**document["policy"], "people": people}}
+
+
 # One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("tenant_created", 1): _policy_of_before,
+    ("tenant_created", 2): _without_people,
+    ("policy_changed", 1): _without_people,
     ("entry_recorded", 1): _recorded_of_before,
     ("entry_corrected", 1): _unscreened,
     ("entry_reclassified", 1): _unclassified,

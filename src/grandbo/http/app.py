@@ -33,6 +33,8 @@ from grandbo.http.key_routes import KEY_DOCUMENTS, key_routes, tenant_routes
 from grandbo.http.memory_routes import memory_routes
 from grandbo.http.metrics import Metrics
 from grandbo.http.openapi import install_document
+from grandbo.http.people_routes import personal_routes, subject_routes
+from grandbo.http.people_schemas import PEOPLE_DOCUMENTS
 from grandbo.http.policy_routes import POLICY_DOCUMENTS, policy_routes
 from grandbo.http.problems import install_handlers
 from grandbo.http.process_routes import process_routes
@@ -107,6 +109,8 @@ def build_app(
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
     app.include_router(erasure_routes(grandbo))
+    app.include_router(subject_routes(grandbo))
+    app.include_router(personal_routes(grandbo))
     app.include_router(tool_routes(grandbo))
     app.include_router(investigation_routes(grandbo))
     app.include_router(key_routes(grandbo))
@@ -128,6 +132,7 @@ def build_app(
         CANDIDATE_DOCUMENTS,
         POLICY_DOCUMENTS,
         ERASURE_DOCUMENTS,
+        PEOPLE_DOCUMENTS,
         INVESTIGATION_DOCUMENTS,
         CARE_DOCUMENTS,
         KEY_DOCUMENTS,

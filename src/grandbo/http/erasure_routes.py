@@ -35,12 +35,13 @@ class ErasureRequestDocument(Document):
 
 
 class ErasureDocument(Document):
-    """A request, and once it is confirmed what went and the certificate."""
+    """A request for an entry or a subject, and once it is confirmed what went and the certificate."""
 
     model_config = ConfigDict(extra="forbid", title="Erasure")
 
     erasure_id: Id
-    entry_id: Id
+    entry_id: Id | None
+    subject_id: Id | None
     state: Literal["requested", "erased", "certified"]
     reason: ErasureReason
     keeps_current: bool
@@ -90,7 +91,7 @@ def erasure_routes(grandbo: Grandbo) -> APIRouter:
         response_class=JSONResponse,
         responses={
             201: answers(ErasureDocument, "It waits for a second person."),
-            **problems(400, 401, 403, 404, 408, 413, 415, 421, 422, 503),
+            **problems(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 503),
         },
         openapi_extra=json_body(ErasureRequestDocument, "Which entry, and why."),
     )
@@ -111,7 +112,7 @@ def erasure_routes(grandbo: Grandbo) -> APIRouter:
         operation_id="confirm_erasure",
         summary="Erase it, for good",
         response_class=JSONResponse,
-        responses={200: answers(ErasureDocument, "It is gone."), **problems(401, 403, 404, 421, 503)},
+        responses={200: answers(ErasureDocument, "It is gone."), **problems(401, 403, 404, 409, 421, 503)},
     )
     def confirm(memory: Caller, erasure_id: _ErasureId) -> Response:
         """By somebody else than who asked. Confirmed again it is the same answer."""

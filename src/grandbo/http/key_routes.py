@@ -21,7 +21,7 @@ from grandbo.memory.principals import MAX_PAGE, ApiKey, parse_life
 DEFAULT_PAGE = 50
 
 _Kind = Literal["human", "agent", "hook"]
-_Role = Literal["admin", "auditor", "reviewer", "investigator", "hook"]
+_Role = Literal["admin", "auditor", "reviewer", "investigator", "companion", "hook"]
 
 
 class NewKeyDocument(Document):

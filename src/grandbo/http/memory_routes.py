@@ -60,7 +60,7 @@ def memory_routes(grandbo: Grandbo, metrics: Metrics) -> APIRouter:
     recorded_answers: dict[int | str, dict[str, Any]] = {
         201: answers(AcknowledgementDocument, "It was appended: a new entry, or support for one."),
         200: answers(AcknowledgementDocument, "It was known already; nothing was appended.") | REPLAYED,
-        **problems(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
+        **problems(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 503),
     }
 
     @routes.post(

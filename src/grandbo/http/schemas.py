@@ -127,6 +127,9 @@ class FindingDocument(Document):
     namespace: Name | None = ""
     owner: Name | None = Field(default=None, description="Who keeps it.")
     applicability: Applicability | None = []
+    subject: Annotated[str, Field(min_length=1, max_length=NAME_LIMIT, pattern=SAYING)] | None = Field(
+        default=None, description="Whom it is about, by id or reference: its text is sealed, and goes with the subject."
+    )
 
 
 class AcknowledgementDocument(Document):

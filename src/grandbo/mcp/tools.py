@@ -12,6 +12,7 @@ from grandbo.library import TenantMemory
 from grandbo.mcp.answers import ToolAnswer, answer_of_layers, answer_of_recall, answer_of_recurrences, entry_answer
 from grandbo.mcp.entries import entry_as_of, entry_id_of
 from grandbo.mcp.parameters import Parameter, input_schema, read_versions
+from grandbo.mcp.remembering import remember_about_person, remember_about_workspace
 from grandbo.mcp.writing import note_working_memory, propose_memory, report_memory_outcome
 from grandbo.memory.policy import Act, may
 from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET
@@ -20,12 +21,22 @@ from grandbo.types import KINDS, ORGANISATION_KINDS, VERDICTS, Principal
 
 _TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 _ROWS = {"type": "array", "items": {"type": "object"}}
+_PREVIEW = {"stored": _FLAG, "token": _TEXT, "waits_until": _TEXT, "title": _TEXT, "text": _TEXT}
+_ABOUT = Parameter("subject", "Whom it is about: the id of the subject, or the reference it was registered under.")
+_KEY = Parameter("memory_key", "A key of your choice for this one fact; the same key again replaces it.")
+_TITLE = Parameter("title", "The fact in one line; at most 200 characters.")
+_FACT = Parameter("text", "What more there is to it; at most 4,000 characters.", default="")
+_UNTIL = Parameter("expires_at", "Until when it is kept: a date, or RFC 3339; 90 days if empty.", default="")
 _DETAIL = {"concise": DEFAULT_BUDGET, "detailed": MAX_BUDGET}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """One tool. It is listed for callers who may do all of `acts`; one that `writes` never with `--read-only`."""
+    """
+    One tool. It is listed for callers who may do all of `acts`; one that `writes` never with `--read-only`.
+
+    `unless`: not for callers who may do this, who have other tools: no caller is offered more than six.
+    """
 
     name: str
     title: str
@@ -35,6 +46,7 @@ class ToolEntry:
     acts: tuple[Act, ...]
     run: Callable[[TenantMemory, dict[str, Any]], ToolAnswer]
     writes: bool = False
+    unless: Act | None = None
 
     def described(self) -> Tool:
         """What clients are told."""
@@ -53,8 +65,14 @@ class ToolEntry:
 def tools_for(principal: Principal, *, read_only: bool) -> list[ToolEntry]:
     """The tools that this caller may use, in their order."""
     only_reads = read_only or principal.read_only
-    allowed = [tool for tool in TOOLS if all(may(principal, act) for act in tool.acts)]
+    allowed = [
+        tool for tool in TOOLS if all(may(principal, act) for act in tool.acts) and not _has_others(tool, principal)
+    ]
     return [tool for tool in allowed if not (only_reads and tool.writes)]
+
+
+def _has_others(tool: ToolEntry, principal: Principal) -> bool:
+    return tool.unless is not None and may(principal, tool.unless)
 
 
 def _query_org_memory(memory: TenantMemory, given: dict[str, Any]) -> ToolAnswer:
@@ -106,7 +124,7 @@ TOOLS: tuple[ToolEntry, ...] = (
             Parameter(
                 "layers",
                 "Ask by standing instead, each under its own heading: some of findings, guidance, reference, "
-                "ruled_out, with commas. Empty: all together, best first.",
+                "ruled_out, personal, with commas. Empty: all together, best first, without what is personal.",
                 default="",
             ),
             Parameter("limit", "Most matches.", default=DEFAULT_LIMIT, bounds=(1, MAX_LIMIT)),
@@ -226,5 +244,34 @@ TOOLS: tuple[ToolEntry, ...] = (
         acts=("propose", "recall"),
         run=note_working_memory,
         writes=True,
+    ),
+    ToolEntry(
+        name="remember_about_person",
+        title="Have something remembered about a person",
+        description=(
+            "Have something remembered about a person whom you work for, such as how they want to be told about an "
+            "incident. Nothing is stored by this call: it says what would be, and gives a token that a person "
+            "confirms. What you infer is kept as an inference, never as what the person said."
+        ),
+        parameters=(_ABOUT, _KEY, _TITLE, _FACT, _UNTIL),
+        gives=_PREVIEW,
+        acts=("remember",),
+        run=remember_about_person,
+        writes=True,
+        unless="propose",
+    ),
+    ToolEntry(
+        name="remember_about_workspace",
+        title="Have something remembered about a workspace",
+        description=(
+            "Have a fact about a workspace remembered, such as what it runs. Where its tenant allows that it is stored "
+            "at once; else it waits for a person, as what is about a person does. Never use it for a person."
+        ),
+        parameters=(_ABOUT, _KEY, _TITLE, _FACT, _UNTIL),
+        gives=_PREVIEW | {"entry_id": _TEXT, "revision": _NUMBER},
+        acts=("remember",),
+        run=remember_about_workspace,
+        writes=True,
+        unless="propose",
     ),
 )

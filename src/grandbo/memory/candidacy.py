@@ -16,7 +16,8 @@ from grandbo.errors import CandidateDecided, CandidateStale, Forbidden, IllegalT
 from grandbo.events import candidates as events
 from grandbo.events.candidates import CandidateContent, Outcome
 from grandbo.events.log import Event
-from grandbo.events.models import EntryCorroborated, EntryRecorded, EventBody, Policy, Screened
+from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy, Screened
+from grandbo.events.parts import EventBody
 from grandbo.memory import lifecycle
 from grandbo.memory.candidate_content import content_of, flags_of, risk_of
 from grandbo.memory.decide import AlreadyKnown

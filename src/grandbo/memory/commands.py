@@ -8,13 +8,17 @@ stored by then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
+from typing import Any
 from uuid import UUID
 
-from grandbo.errors import CommandReused, GrandboError
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from grandbo.errors import CommandReused, GrandboError, SubjectErased, SubjectMissing, SubjectOnHold
 from grandbo.events.log import (
     FIND_COMMAND,
     LOCK_HEAD,
@@ -26,11 +30,23 @@ from grandbo.events.log import (
     head_of,
     recorded_event,
     seal_events,
-    stream_versions,
+    streams_of,
 )
+from grandbo.events.models import EntryExpired, EntryExpirySet, EntryReclassified, TextChanged
+from grandbo.events.sealing import NO_KEYS, Keys
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Step, Transaction
-from grandbo.types import Clock, utc_now
+from grandbo.storage.keyring import OpenedKeys
+from grandbo.storage.subject_keys import open_keys
+from grandbo.storage.tables import subjects
+from grandbo.storage.tenancy import of_tenant
+from grandbo.types import Clock, utc_now, utc_text
+
+_HELD = sa.select(subjects).where(
+    of_tenant(subjects),
+    subjects.c.subject_id == sa.any_(sa.bindparam("subjects", type_=pg.ARRAY(sa.Uuid))),
+    subjects.c.held_at.is_not(None),
+)
 
 Decide = Callable[[list[list[Row]], datetime], Sequence[Event]]
 # Reads of which each rests on the rows of the one before: gives steps, is sent their rows.
@@ -90,7 +106,7 @@ def run_command(database: Database, command: Command, *, clock: Clock = utc_now)
     tenant_id = command.context.tenant_id
     with database.transaction("writer", tenant_id) as transaction:
         locked, *found = transaction.batch([(LOCK_HEAD, {"tenant_id": tenant_id}), *command.lookups])
-        appended = _carry_out(transaction, command, head_of(locked), found, clock())
+        appended = _carry_out(transaction, database.keys, command, head_of(locked), found, clock())
         if appended.events and not appended.replayed:
             transaction.batch(_steps(appended), commit=True)
         return appended
@@ -110,7 +126,7 @@ def run_commands(
         for command in commands:
             found = transaction.batch(command.lookups)
             try:
-                appended = _carry_out(transaction, command, head, found, clock())
+                appended = _carry_out(transaction, database.keys, command, head, found, clock())
             except GrandboError as error:
                 outcomes.append(error)
                 continue
@@ -123,11 +139,19 @@ def run_commands(
 
 
 def _carry_out(
-    transaction: Transaction, command: Command, head: Head, found: list[list[Row]], now: datetime
+    transaction: Transaction,
+    keys: OpenedKeys,
+    command: Command,
+    head: Head,
+    found: list[list[Row]],
+    now: datetime,
 ) -> Appended:
     known, *reads = found
+    tenant_id = command.context.tenant_id
     if known:
-        return Appended(_same_command(command.context, known), replayed=True)
+        about = {row["subject_id"] for row in known if row["subject_id"] and row["body"] is not None}
+        opened = open_keys(transaction, keys, tenant_id, about, back="writer") if about else NO_KEYS
+        return Appended(_same_command(command.context, known, opened), replayed=True)
     # A decision must not see a clock that ran backwards: recorded_at never does.
     now = max(now, head.recorded_at)
     if command.explore is not None:
@@ -136,16 +160,78 @@ def _carry_out(
     if not decided:
         return Appended([], replayed=False)
     grown = [event.stream_id for event in decided if not event.starts_stream]
-    versions = stream_versions(transaction, command.context.tenant_id, grown) if grown else {}
-    return Appended(seal_events(command.context, head, decided, versions, now), replayed=False)
+    versions, named = streams_of(transaction, tenant_id, grown) if grown else ({}, {})
+    decided = bound(decided, named)
+    _refuse_held(transaction, tenant_id, decided)
+    opened = keys_for(transaction, keys, tenant_id, decided)
+    return Appended(seal_events(command.context, head, decided, versions, now, opened), replayed=False)
+
+
+def bound(decided: Sequence[Event], subjects: Mapping[UUID, UUID]) -> list[Event]:
+    """
+    What is written into a stream about a subject is about it too, and so is the stream that the same command begins.
+
+    Raises:
+        SubjectMissing: its text would also go into an entry that does not name it.
+    """
+    named = {**subjects, **{event.stream_id: event.subject_id for event in decided if event.subject_id is not None}}
+    if not named:
+        return list(decided)
+    about = set(named.values())
+    begins = next(iter(about)) if len(about) == 1 else None
+    sealed = []
+    for event in decided:
+        subject = named.get(event.stream_id) or (begins if event.starts_stream else None)
+        if subject is None and isinstance(event.body, TextChanged):
+            raise SubjectMissing("This is about a subject, and would go into an entry that does not name it.")
+        sealed.append(replace(event, subject_id=subject if event.body.SEALED else None))
+    return sealed
+
+
+# What is held about a subject stays as it is, and in date, for as long as a hold stands.
+_HELD_BACK = (TextChanged, EntryExpirySet, EntryExpired, EntryReclassified)
+
+
+def _refuse_held(transaction: Transaction, tenant_id: UUID, decided: Sequence[Event]) -> None:
+    about = {event.subject_id for event in decided if event.subject_id and isinstance(event.body, _HELD_BACK)}
+    if about:
+        for row in transaction.execute(_HELD, {"tenant_id": tenant_id, "subjects": list(about)}):
+            raise on_hold(row)
+
+
+def on_hold(subject: Mapping[str, Any]) -> SubjectOnHold:
+    """The error that says why, since when and by whom a subject is held."""
+    since = utc_text(subject["held_at"])
+    return SubjectOnHold(
+        f"A legal hold stands on this subject since {since}, set by {subject['held_by']}: {subject['hold_reason']}",
+        subject_id=str(subject["subject_id"]),
+        held_by=subject["held_by"],
+        held_at=since,
+    )
+
+
+def keys_for(transaction: Transaction, keys: OpenedKeys, tenant_id: UUID, decided: Sequence[Event]) -> Keys:
+    """
+    The keys that these events are sealed under.
+
+    Raises:
+        SubjectErased: a subject is no more. KeyUnavailable: a key cannot be opened.
+    """
+    about = {event.subject_id for event in decided if event.subject_id is not None}
+    if not about:
+        return NO_KEYS
+    opened = open_keys(transaction, keys, tenant_id, about, back="writer")
+    if about - opened.keys():
+        raise SubjectErased
+    return opened
 
 
 def _steps(appended: Appended) -> Iterator[Step]:
     return chain(append_steps(appended.events), steps_for(appended.events))
 
 
-def _same_command(context: CommandContext, rows: Sequence[Row]) -> list[RecordedEvent]:
-    events = [recorded_event(row) for row in rows]
+def _same_command(context: CommandContext, rows: Sequence[Row], keys: Keys) -> list[RecordedEvent]:
+    events = [recorded_event(row, keys) for row in rows]
     first = events[0].data
     # A body that an erasure removed says nothing any more; the retry is answered and writes nothing.
     if first is not None and first.command_digest not in (context.command_digest, context.bare_digest):

@@ -42,8 +42,9 @@ def text_digest(title: str, summary: str, body: str) -> str:
 
 
 def claim_digest(finding: Finding, visibility: str) -> str:
-    """Identity of the claim that a finding makes. Hex."""
-    return claim_digest_of(finding.kind, visibility, finding.title, finding.summary, finding.body)
+    """Identity of the claim that a finding makes; the same of two subjects is two claims. Hex."""
+    tier = visibility if finding.subject is None else f"{visibility}/{finding.subject}"
+    return claim_digest_of(finding.kind, tier, finding.title, finding.summary, finding.body)
 
 
 def claim_digest_of(kind: str, visibility: str, title: str, summary: str, body: str) -> str:
@@ -66,6 +67,7 @@ def decide_record_finding(
     now: datetime,
     screened: Screened,
     is_quarantined: bool = False,
+    subject_id: UUID | None = None,
 ) -> Event | AlreadyKnown:
     """
     A new claim is an entry. A claim that its own incident taught before is that entry. A claim that another incident
@@ -76,6 +78,7 @@ def decide_record_finding(
             new_entry_id,
             _recorded(finding, policy, visibility, author_type, now, screened, is_quarantined),
             occurred_at=finding.occurred_at.at if finding.occurred_at else None,
+            subject_id=subject_id,
             starts_stream=True,
         )
     same = known[0]

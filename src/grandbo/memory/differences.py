@@ -9,7 +9,8 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from grandbo.errors import NotFound
-from grandbo.events.models import EntryRevisionRestored, EventBody, TextChanged
+from grandbo.events.models import EntryRevisionRestored, TextChanged
+from grandbo.events.parts import EventBody
 from grandbo.memory.lifecycle import EntryState
 from grandbo.types import utc_text
 

@@ -8,14 +8,13 @@ from what is stored, and made again where it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import Forbidden, InvalidInput, NotFound
 from grandbo.events.erasures import EntryErased, ErasureReason
@@ -23,42 +22,45 @@ from grandbo.events.log import (
     LOCK_HEAD,
     CommandContext,
     Event,
+    Head,
+    RecordedEvent,
     append_steps,
     head_of,
     seal_events,
     stream_versions,
+    streams_of,
 )
 from grandbo.events.models import Policy
-from grandbo.memory.erasing_deliveries import forget_deliveries
+from grandbo.memory.commands import keys_for
+from grandbo.memory.forgetting import erase_subject
 from grandbo.memory.govern import CURRENT
 from grandbo.memory.kept import kept_state
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.projections.erasures import ERASING
+from grandbo.memory.subjects import find_subject, is_private, read_subject, refuse_held
+from grandbo.memory.traces import count_rows, quoting_streams, remove_traces
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.erasing import KEEP_RECEIPTS_OUT, REMOVE_BODIES
-from grandbo.storage.tables import (
-    candidates,
-    embedding_attempts,
-    erasures,
-    events,
-    feedback,
-    receipt_entries,
-    receipts,
-)
+from grandbo.storage.tables import erasures
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock, Principal, digest_of, new_id, utc_now, utc_text
 
 REASONS: tuple[ErasureReason, ...] = get_args(ErasureReason)
 
-_entry = sa.bindparam("entry_id", type_=sa.Uuid)
 _erasure = sa.bindparam("which", type_=sa.Uuid)
-_ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
 _ASK = sa.insert(erasures).values(
-    {name: sa.bindparam(name) for name in ("tenant_id", "erasure_id", "entry_id", "reason", "keeps_current")}
+    {
+        name: sa.bindparam(name)
+        for name in ("tenant_id", "erasure_id", "entry_id", "subject_id", "reason", "keeps_current")
+    }
     | {name: sa.bindparam(name) for name in ("requested_by", "requested_at")}
 )
 ERASURE = sa.select(erasures).where(of_tenant(erasures), erasures.c.erasure_id == _erasure)
+_OF_SUBJECT = (
+    sa.select(erasures)
+    .where(of_tenant(erasures), erasures.c.subject_id == sa.bindparam("subject", type_=sa.Uuid))
+    .order_by(erasures.c.position.desc().nulls_last(), erasures.c.requested_at)
+    .limit(1)
+)
 ALL_ERASURES = sa.select(erasures).where(of_tenant(erasures)).order_by(erasures.c.requested_at, erasures.c.erasure_id)
 _CANCEL = (
     sa.delete(erasures)
@@ -81,35 +83,6 @@ _CERTIFY = (
     .where(of_tenant(erasures), erasures.c.erasure_id == _erasure, erasures.c.certificate.is_(None))
     .values(certificate=sa.bindparam("new_certificate", type_=sa.Text))
 )
-# Every stream that quotes the entry: what was proposed for it or became it, and what was said of it.
-_QUOTING = (
-    sa.select(candidates.c.candidate_id.label("stream"))
-    .where(
-        of_tenant(candidates),
-        sa.or_(candidates.c.entry_id == _entry, candidates.c.into_entry == _entry, candidates.c.disputes == _entry),
-    )
-    .union(sa.select(feedback.c.feedback_id).where(of_tenant(feedback), feedback.c.entry_id == _entry))
-)
-_POSITIONS = (
-    sa.select(events.c.position)
-    .where(of_tenant(events), events.c.stream_id == _ids, events.c.body.is_not(None))
-    .order_by(events.c.position)
-)
-_SERVED = sa.select(receipts.c.receipt_id, receipts.c.matches).where(
-    of_tenant(receipts),
-    receipts.c.receipt_id.in_(
-        sa.select(receipt_entries.c.receipt_id).where(of_tenant(receipt_entries), receipt_entries.c.entry_id == _entry)
-    ),
-)
-_UNTELL = (
-    sa.update(receipts)
-    .where(of_tenant(receipts), receipts.c.receipt_id == sa.bindparam("receipt", type_=sa.Uuid))
-    .values(matches=sa.bindparam("new_matches", type_=pg.JSONB))
-)
-_UNLIST = sa.delete(receipt_entries).where(of_tenant(receipt_entries), receipt_entries.c.entry_id == _entry)
-_FORGET_ATTEMPTS = sa.delete(embedding_attempts).where(
-    of_tenant(embedding_attempts), embedding_attempts.c.entry_id == _entry
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +90,8 @@ class Erasure:
     """A request, and once it is confirmed what became of it."""
 
     erasure_id: UUID
-    entry_id: UUID
+    entry_id: UUID | None
+    subject_id: UUID | None
     reason: str
     keeps_current: bool
     requested_by: str
@@ -140,7 +114,8 @@ class Erasure:
         state = "requested" if self.position is None else "erased" if self.certificate is None else "certified"
         return {
             "erasure_id": str(self.erasure_id),
-            "entry_id": str(self.entry_id),
+            "entry_id": str(self.entry_id) if self.entry_id else None,
+            "subject_id": str(self.subject_id) if self.subject_id else None,
             "state": state,
             "reason": self.reason,
             "keeps_current": self.keeps_current,
@@ -175,23 +150,46 @@ def request_erasure(
     Raises:
         Forbidden, NotFound, InvalidInput
     """
-    _require_person(principal)
-    chosen = next((known for known in REASONS if known == reason), None)
-    if chosen is None:
-        raise InvalidInput(f"reason: it must be one of {', '.join(REASONS)}.", field="reason")
-    row = {
-        "tenant_id": tenant_id,
-        "erasure_id": new_id(),
-        "entry_id": entry_id,
-        "reason": chosen,
-        "keeps_current": keeps_current,
-        "requested_by": principal.ref,
-        "requested_at": clock(),
-    }
+    row = _request(tenant_id, principal, reason, clock) | {"entry_id": entry_id, "keeps_current": keeps_current}
     with database.transaction("writer", tenant_id) as transaction:
         _visible(transaction, tenant_id, entry_id, policy, principal)
+        _refuse_held_entry(transaction, tenant_id, entry_id)
         transaction.execute(_ASK, row)
-        return Erasure.of_row(transaction.execute(ERASURE, {"tenant_id": tenant_id, "which": row["erasure_id"]})[0])
+        return _read(transaction, tenant_id, row["erasure_id"])
+
+
+def forget_subject(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    policy: Policy,
+    named: object,
+    reason: object,
+    *,
+    clock: Clock = utc_now,
+) -> Erasure:
+    """
+    Erase all that is held about a subject, in one transaction; or where the policy wants two people for it, ask for
+    that. Of one that was erased the same answer again.
+
+    Raises:
+        Forbidden, NotFound, InvalidInput, SubjectOnHold
+    """
+    row = _request(tenant_id, principal, reason, clock)
+    subject_id = find_subject(database, tenant_id, named)
+    with database.transaction("writer", tenant_id) as transaction:
+        head = head_of(transaction.execute(LOCK_HEAD, {"tenant_id": tenant_id}))
+        known = transaction.execute(_OF_SUBJECT, {"tenant_id": tenant_id, "subject": subject_id})
+        subject = read_subject(transaction, tenant_id, subject_id)
+        if known and (known[0]["position"] is not None or policy.people.second_person):
+            return Erasure.of_row(known[0])
+        refuse_held(subject)
+        if not known:
+            transaction.execute(_ASK, row | {"subject_id": subject_id})
+        asked = Erasure.of_row(known[0]) if known else _read(transaction, tenant_id, row["erasure_id"])
+        if policy.people.second_person:
+            return asked
+        return _erase_subject(transaction, tenant_id, principal, head, asked, clock)
 
 
 def confirm_erasure(
@@ -220,29 +218,65 @@ def confirm_erasure(
         asked = Erasure.of_row(found[0])
         if asked.position is not None:
             return asked
+        if asked.subject_id is not None:
+            if asked.requested_by == principal.ref and policy.people.second_person:
+                raise Forbidden("A second person has to confirm it; you asked for it.")
+            return _erase_subject(transaction, tenant_id, principal, head, asked, clock)
         if asked.requested_by == principal.ref:
             raise Forbidden("A second person has to confirm it; you asked for it.")
+        assert asked.entry_id is not None
         current = _visible(transaction, tenant_id, asked.entry_id, policy, principal)
-        streams = _streams(transaction, tenant_id, asked.entry_id)
-        decided = _decide(asked, current, streams)
+        about = _refuse_held_entry(transaction, tenant_id, asked.entry_id)
+        streams = [asked.entry_id, *quoting_streams(transaction, tenant_id, [asked.entry_id])]
+        decided = _decide(asked, asked.entry_id, current, streams, about)
         context = CommandContext(tenant_id, principal, erasure_id, digest_of([str(erasure_id)]))
         versions = stream_versions(transaction, tenant_id, [asked.entry_id])
-        sealed = seal_events(context, head, decided, versions, clock())
+        keys = keys_for(transaction, database.keys, tenant_id, decided)
+        sealed = seal_events(context, head, decided, versions, clock(), keys)
         erased = sealed[0]
-        outcome = _count(transaction, tenant_id, streams)
+        outcome = count_rows(transaction, tenant_id, streams)
         transaction.batch([*append_steps(sealed), *steps_for(sealed)])
         at = erased.header.recorded_at
         told, outcome["bodies_removed"] = remove_traces(transaction, tenant_id, streams, erased.position, at)
         outcome["rows_removed"] |= told
-        values = {
-            "new_confirmed_by": principal.ref,
-            "new_erased_at": at,
-            "new_position": erased.position,
-            "new_hash": erased.hash,
-            "new_outcome": outcome,
-        }
-        transaction.execute(_DONE, {**key, **values})
-        return Erasure.of_row(transaction.execute(ERASURE, key)[0])
+        return _done(transaction, tenant_id, erasure_id, principal, erased, outcome)
+
+
+def _erase_subject(
+    transaction: Transaction, tenant_id: UUID, principal: Principal, head: Head, asked: Erasure, clock: Clock
+) -> Erasure:
+    assert asked.subject_id is not None
+    subject = read_subject(transaction, tenant_id, asked.subject_id)
+    refuse_held(subject)
+    context = CommandContext(tenant_id, principal, asked.erasure_id, digest_of([str(asked.erasure_id)]))
+    said = {
+        "reason": asked.reason,
+        "requested_by": asked.requested_by,
+        "requested_at": utc_text(asked.requested_at),
+    }
+    erased, outcome = erase_subject(transaction, context, head, subject, said, clock)
+    outcome["kind"] = subject.kind
+    outcome["before"] = {"position": head.position, "hash": head.hash.hex()}
+    return _done(transaction, tenant_id, asked.erasure_id, principal, erased, outcome)
+
+
+def _done(
+    transaction: Transaction,
+    tenant_id: UUID,
+    erasure_id: UUID,
+    principal: Principal,
+    erased: RecordedEvent,
+    outcome: dict[str, Any],
+) -> Erasure:
+    values = {
+        "new_confirmed_by": principal.ref,
+        "new_erased_at": erased.header.recorded_at,
+        "new_position": erased.position,
+        "new_hash": erased.hash,
+        "new_outcome": outcome,
+    }
+    transaction.execute(_DONE, {"tenant_id": tenant_id, "which": erasure_id, **values})
+    return _read(transaction, tenant_id, erasure_id)
 
 
 def cancel_erasure(database: Database, tenant_id: UUID, principal: Principal, erasure_id: UUID) -> None:
@@ -272,83 +306,49 @@ def _require_person(principal: Principal) -> None:
         raise Forbidden("Erasing takes two people; this credential is not a person's.")
 
 
+def _request(tenant_id: UUID, principal: Principal, reason: object, clock: Clock) -> dict[str, Any]:
+    _require_person(principal)
+    chosen = next((known for known in REASONS if known == reason), None)
+    if chosen is None:
+        raise InvalidInput(f"reason: it must be one of {', '.join(REASONS)}.", field="reason")
+    return {
+        "tenant_id": tenant_id,
+        "erasure_id": new_id(),
+        "entry_id": None,
+        "subject_id": None,
+        "reason": chosen,
+        "keeps_current": False,
+        "requested_by": principal.ref,
+        "requested_at": clock(),
+    }
+
+
+def _read(transaction: Transaction, tenant_id: UUID, erasure_id: UUID) -> Erasure:
+    return Erasure.of_row(transaction.execute(ERASURE, {"tenant_id": tenant_id, "which": erasure_id})[0])
+
+
 def _visible(transaction: Transaction, tenant_id: UUID, entry_id: UUID, policy: Policy, principal: Principal) -> Row:
+    """The entry's row. What is remembered about a subject may be erased by who may not read it."""
     rows = transaction.execute(CURRENT, {"tenant_id": tenant_id, "entry_id": entry_id})
-    if not rows or rows[0]["visibility"] not in visible_tiers(policy, principal):
+    if not rows or not (is_private(rows[0]["visibility"]) or rows[0]["visibility"] in visible_tiers(policy, principal)):
         raise NotFound
     return rows[0]
 
 
-def _streams(transaction: Transaction, tenant_id: UUID, entry_id: UUID) -> list[UUID]:
-    rows = transaction.execute(_QUOTING, {"tenant_id": tenant_id, "entry_id": entry_id})
-    return [entry_id, *sorted(row["stream"] for row in rows)]
+def _refuse_held_entry(transaction: Transaction, tenant_id: UUID, entry_id: UUID) -> UUID | None:
+    """Whom the entry is about, if it is about somebody. Raises `SubjectOnHold`."""
+    about = streams_of(transaction, tenant_id, [entry_id])[1].get(entry_id)
+    if about is not None:
+        refuse_held(read_subject(transaction, tenant_id, about))
+    return about
 
 
-def _decide(asked: Erasure, current: Row, streams: list[UUID]) -> list[Event]:
+def _decide(asked: Erasure, entry_id: UUID, current: Row, streams: list[UUID], about: UUID | None) -> list[Event]:
     erased = EntryErased(
         reason=asked.reason,  # type: ignore[arg-type]  # one of the reasons: the table holds no other
         requested_by=asked.requested_by,
         requested_at=utc_text(asked.requested_at),
         streams=tuple(map(str, streams)),
     )
-    kept = [Event(asked.entry_id, kept_state(current))] if asked.keeps_current else []
-    return [Event(asked.entry_id, erased), *kept]
-
-
-def _count(transaction: Transaction, tenant_id: UUID, streams: list[UUID]) -> dict[str, Any]:
-    """What is about to go, store by store, and the positions whose bodies will."""
-    params = {"tenant_id": tenant_id, "ids": streams}
-    rows = {name: transaction.execute(_count_of(name), params)[0]["n"] for name in ERASING}
-    positions = [row["position"] for row in transaction.execute(_POSITIONS, params)]
-    return {"streams": [str(stream) for stream in streams], "positions": positions, "rows_removed": rows}
-
-
-_COUNTS = {
-    name: sa.select(sa.func.count().label("n")).select_from(statement.table).where(statement.whereclause)
-    for name, statement in ERASING.items()
-    if statement.whereclause is not None
-}
-
-
-def _count_of(name: str) -> sa.Select[Any]:
-    return _COUNTS[name]
-
-
-def remove_traces(
-    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], position: int, at: datetime
-) -> tuple[dict[str, int], int]:
-    """
-    Take out of receipts, deliveries and the log what the erasure at this position names.
-
-    Args:
-        streams: those that it names; the first is the entry's.
-
-    Gives how many rows of which store told of it, and how many bodies there were.
-    """
-    transaction.execute(KEEP_RECEIPTS_OUT, {"tenant_id": tenant_id})
-    told = {"receipts": _untell(transaction, tenant_id, streams[0])}
-    told |= forget_deliveries(transaction, tenant_id, streams, at)
-    transaction.assume("keyholder")
-    removed: int = transaction.execute(REMOVE_BODIES, {"position": position})[0]["removed"]
-    transaction.assume("writer")
-    return told, removed
-
-
-def _untell(transaction: Transaction, tenant_id: UUID, entry_id: UUID) -> int:
-    """A receipt keeps that something was served at a place, and no longer what; gives how many receipts did."""
-    key = {"tenant_id": tenant_id, "entry_id": entry_id}
-    served = transaction.execute(_SERVED, key)
-    gone = str(entry_id)
-    steps = [
-        (
-            _UNTELL,
-            {
-                "tenant_id": tenant_id,
-                "receipt": row["receipt_id"],
-                "new_matches": [{"erased": True} if m.get("entry_id") == gone else m for m in row["matches"]],
-            },
-        )
-        for row in served
-    ]
-    transaction.batch([*steps, (_UNLIST, key), (_FORGET_ATTEMPTS, key)])
-    return len(served)
+    kept = [Event(entry_id, kept_state(current), subject_id=about)] if asked.keeps_current else []
+    return [Event(entry_id, erased), *kept]

@@ -35,6 +35,8 @@ class Listed:
     position: int
     hash: str
     streams: tuple[UUID, ...]
+    # Of an erasure that is a subject's.
+    subject_id: UUID | None = None
 
     def text(self) -> str:
         """What is signed."""
@@ -45,6 +47,8 @@ class Listed:
             "hash": self.hash,
             "streams": [str(stream) for stream in self.streams],
         }
+        if self.subject_id is not None:
+            document["subject_id"] = str(self.subject_id)
         return f"{ORIGIN}\n{rfc8785.dumps(document).decode()}\n"
 
 
@@ -91,6 +95,7 @@ def _read(lines: Iterator[str], public: bytes | None) -> Iterator[Listed]:
                 position=document["position"],
                 hash=document["hash"],
                 streams=tuple(map(UUID, document["streams"])),
+                subject_id=UUID(document["subject_id"]) if "subject_id" in document else None,
             )
         except (NoteRefused, ValueError, KeyError, IndexError, TypeError) as error:
             raise ConfigurationError(

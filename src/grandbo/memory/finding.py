@@ -51,7 +51,8 @@ class Refusal(ValueError):
         self.error = error
 
 
-def _checked(value: object, field: str, limit: int, *, single_line: bool = True) -> object:
+def submitted_text(value: object, field: str, limit: int, *, single_line: bool = True) -> object:
+    """A text as it was submitted, within its limit; what is no text is left to its own check."""
     if not isinstance(value, str):
         return value
     try:
@@ -102,12 +103,12 @@ class EvidenceItem(Submitted):
     @field_validator("type", "label", mode="before")
     @classmethod
     def _names(cls, value: object, info: ValidationInfo) -> object:
-        return _checked(value, f"evidence.{info.field_name}", NAME_LIMIT)
+        return submitted_text(value, f"evidence.{info.field_name}", NAME_LIMIT)
 
     @field_validator("uri", mode="before")
     @classmethod
     def _uri(cls, value: object) -> object:
-        checked = _checked(value, "evidence.uri", URI_LIMIT)
+        checked = submitted_text(value, "evidence.uri", URI_LIMIT)
         if isinstance(checked, str) and (":" not in checked or any(char.isspace() for char in checked)):
             raise ValueError("a URI has a scheme and no spaces, such as https://tickets.example.com/INC-1")
         if isinstance(checked, str) and (problem := uri_problem(checked)) is not None:
@@ -124,7 +125,7 @@ class Incident(Submitted):
     @field_validator("source", "id", mode="before")
     @classmethod
     def _names(cls, value: object, info: ValidationInfo) -> object:
-        return _checked(value, f"incident.{info.field_name}", NAME_LIMIT)
+        return submitted_text(value, f"incident.{info.field_name}", NAME_LIMIT)
 
 
 class Finding(Submitted):
@@ -133,7 +134,8 @@ class Finding(Submitted):
 
     Limits: title 200 characters, summary 4,000, body 64 KiB of UTF-8, 16 tags of 64 characters, 20 pieces of evidence
     of which at least one is not memory itself, 16 systems that it applies to. Times are RFC 3339 with a zone, or dates.
-    Confidence is in basis points.
+    Confidence is in basis points. `subject`: whom it is about, by id or reference; its text is then sealed under the
+    subject's key, and goes with the subject.
     """
 
     title: str = Field(min_length=1)
@@ -154,11 +156,12 @@ class Finding(Submitted):
     namespace: str = ""
     owner: str | None = None
     applicability: tuple[Applies, ...] = ()
+    subject: str | None = None
 
-    @field_validator("title", "service", "external_id", "visibility", "namespace", "owner", mode="before")
+    @field_validator("title", "service", "external_id", "visibility", "namespace", "owner", "subject", mode="before")
     @classmethod
     def _lines(cls, value: object, info: ValidationInfo) -> object:
-        return _checked(value, str(info.field_name), TITLE_LIMIT if info.field_name == "title" else NAME_LIMIT)
+        return submitted_text(value, str(info.field_name), TITLE_LIMIT if info.field_name == "title" else NAME_LIMIT)
 
     @field_validator("applicability", mode="before")
     @classmethod
@@ -171,12 +174,12 @@ class Finding(Submitted):
     @field_validator("summary", mode="before")
     @classmethod
     def _summary(cls, value: object) -> object:
-        return _checked(value, "summary", SUMMARY_LIMIT, single_line=False)
+        return submitted_text(value, "summary", SUMMARY_LIMIT, single_line=False)
 
     @field_validator("body", mode="before")
     @classmethod
     def _body(cls, value: object) -> object:
-        checked = _checked(value, "body", BODY_LIMIT_BYTES, single_line=False)
+        checked = submitted_text(value, "body", BODY_LIMIT_BYTES, single_line=False)
         if isinstance(checked, str) and (size := len(checked.encode())) > BODY_LIMIT_BYTES:
             raise Refusal(_over("body", size, BODY_LIMIT_BYTES, "bytes of UTF-8"))
         return checked
@@ -194,7 +197,7 @@ class Finding(Submitted):
         if isinstance(value, list | tuple):
             if len(value) > TAGS_LIMIT:
                 raise Refusal(_over("tags", len(value), TAGS_LIMIT, "tags"))
-            return tuple(_checked(tag, "tags", TAG_LIMIT) for tag in value)
+            return tuple(submitted_text(tag, "tags", TAG_LIMIT) for tag in value)
         return value
 
     @field_validator("tags")
@@ -237,7 +240,7 @@ def said_by(finding: Finding) -> dict[str, Any]:
     A field that came with a later release counts only where it is given, so that a retry stays one across upgrades.
     """
     said = finding.model_dump(mode="json")
-    later = {name: said.pop(name) for name in ("namespace", "owner", "applicability")}
+    later = {name: said.pop(name) for name in ("namespace", "owner", "applicability", "subject")}
     return said | {name: value for name, value in later.items() if value}
 
 

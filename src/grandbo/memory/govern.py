@@ -14,6 +14,7 @@ from grandbo.errors import InvalidInput, NotFound
 from grandbo.events import models
 from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import Policy
+from grandbo.events.parts import EventBody
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import require, visible_tiers
@@ -52,7 +53,7 @@ OPEN_LINK = sa.select(links.c.from_position).where(
 
 _MAKES_REVISION = (models.EntryChanged, models.EntryCorroborated)
 
-Decide = Callable[[EntryState, list[list[Row]], datetime], models.EventBody | None]
+Decide = Callable[[EntryState, list[list[Row]], datetime], EventBody | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def carry_out(
 
 def preview(
     database: Database, tenant_id: UUID, principal: Principal, policy: Policy, wish: Wish, *, clock: Clock = utc_now
-) -> tuple[EntryState, models.EventBody | None]:
+) -> tuple[EntryState, EventBody | None]:
     """What would happen, decided on what is stored now; nothing is locked and nothing is written."""
     require(principal, "govern")
     key = {"tenant_id": tenant_id, "entry_id": wish.entry_id}
@@ -137,14 +138,14 @@ def preview(
     return state, decide(state, found[1:], clock())
 
 
-def with_reason(body: models.EventBody, reason: str | None) -> models.EventBody:
+def with_reason(body: EventBody, reason: str | None) -> EventBody:
     """The event with its reason as the screen let it pass."""
     if reason is None or getattr(body, "reason", reason) == reason:
         return body
     return body.model_copy(update={"reason": reason})
 
 
-def _put_away(state: EntryState, body: models.EventBody, screening: Screening) -> list[models.EventBody]:
+def _put_away(state: EntryState, body: EventBody, screening: Screening) -> list[EventBody]:
     """A text that the screen wants looked at takes a published entry out of every answer."""
     if not screening.quarantines or state.status != "published":
         return []

@@ -187,6 +187,8 @@ def _check(policy: Policy) -> None:
         raise _refused("screening", f"refuse, redact, quarantine or flag for some of {', '.join(SIGNALS)}")
     if any(policy.screening[signal] == "redact" for signal in NOT_REDACTABLE):
         raise _refused("screening", f"{', '.join(NOT_REDACTABLE)} cannot be redacted")
+    if not set(policy.people.shared_with) <= set(ROLES):
+        raise _refused("people", f"shared_with: some of {', '.join(ROLES)}")
     names = [item.stamp for item in policy.stamps]
     if len(names) > STAMPS_LIMIT or len(set(names)) < len(names):
         raise _refused("stamps", f"at most {STAMPS_LIMIT}, each once, the newest first")

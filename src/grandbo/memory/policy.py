@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from grandbo.errors import Forbidden, InvalidInput
-from grandbo.events.models import Policy
+from grandbo.events.models import PeoplePolicy, Policy
 from grandbo.screening import Outcome, Signal
 from grandbo.types import KINDS, Principal
 
-Act = Literal["record", "recall", "propose", "govern", "audit", "administer"]
-WRITING_ACTS: frozenset[Act] = frozenset({"record", "propose", "govern", "administer"})
+Act = Literal["record", "recall", "propose", "remember", "govern", "audit", "administer"]
+WRITING_ACTS: frozenset[Act] = frozenset({"record", "propose", "remember", "govern", "administer"})
 
 TIERS = ("team", "operations", "tech", "admin")
 ROLE_TIERS: dict[str, tuple[str, ...]] = {
@@ -18,14 +18,17 @@ ROLE_TIERS: dict[str, tuple[str, ...]] = {
     "auditor": TIERS,
     "reviewer": ("team", "operations", "tech"),
     "investigator": ("team", "operations", "tech"),
+    "companion": ("team", "operations", "tech"),
     "hook": ("team", "operations", "tech"),
 }
 # What a role may do is the product's; what it may see is the tenant's, in its policy.
 ROLE_ACTS: dict[str, frozenset[Act]] = {
-    "admin": frozenset({"record", "recall", "propose", "govern", "audit", "administer"}),
+    "admin": frozenset({"record", "recall", "propose", "remember", "govern", "audit", "administer"}),
     "auditor": frozenset({"recall", "audit"}),
-    "reviewer": frozenset({"record", "recall", "propose", "govern", "audit"}),
+    "reviewer": frozenset({"record", "recall", "propose", "remember", "govern", "audit"}),
     "investigator": frozenset({"recall", "propose"}),
+    # Works for one person: asks, and has things about that person and its workspaces remembered.
+    "companion": frozenset({"recall", "remember"}),
     "hook": frozenset({"record", "propose"}),
 }
 ROLES = tuple(ROLE_ACTS)
@@ -59,6 +62,14 @@ DEFAULT_POLICY = Policy(
     second_approval_tiers=(),
     pending_candidates=200,
     screening=dict(DEFAULT_SCREENING.items()),
+    people=PeoplePolicy(
+        quota=200,
+        per_answer=5,
+        shared_with=(),
+        second_person=False,
+        workspace_unconfirmed=False,
+        episodes=False,
+    ),
 )
 
 
@@ -100,9 +111,12 @@ def check_grant(policy: Policy, granter: Principal, roles: frozenset[str]) -> No
 
 
 def visible_tiers(policy: Policy, principal: Principal) -> tuple[str, ...]:
-    """Tiers that the principal's roles see, in the tenant's order; a role the policy does not know sees nothing."""
+    """
+    Tiers that the principal's roles see, in the tenant's order; a role the policy does not know sees nothing. Behind
+    them those of its own subjects, where they were asked for.
+    """
     seen = {tier for role in principal.roles for tier in policy.roles.get(role, ())}
-    return tuple(tier for tier in policy.tiers if tier in seen)
+    return (*(tier for tier in policy.tiers if tier in seen), *principal.own_tiers)
 
 
 def check_visibility(policy: Policy, principal: Principal, wanted: str | None) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -139,6 +140,15 @@ def local_principal(database: Database, tenant_id: UUID, text: str, *, clock: Cl
     with database.transaction("writer", tenant_id) as transaction:
         principal_id = ensure_principal(transaction, tenant_id, kind, name, clock)
     return Principal(kind, principal_id, name, frozenset(ROLES))
+
+
+def principal_refs(
+    database: Database, tenant_id: UUID, named: Sequence[tuple[PrincipalType, str]], *, clock: Clock = utc_now
+) -> tuple[str, ...]:
+    """`type:uuid` of principals by type and name, made where there are none, each once and in order."""
+    with database.transaction("writer", tenant_id) as transaction:
+        refs = [f"{kind}:{ensure_principal(transaction, tenant_id, kind, name, clock)}" for kind, name in named]
+    return tuple(sorted(set(refs)))
 
 
 def create_key(

@@ -30,7 +30,7 @@ from grandbo.memory.finding import Finding, parse_finding, said_by
 from grandbo.memory.govern import AT_REVISION, CURRENT, REASON_LIMIT, check_reason, visible_state, with_reason
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import check_visibility, require, visible_tiers
-from grandbo.memory.record import SAME_CLAIM, same_claim
+from grandbo.memory.record import SAME_CLAIM, same_claim, subject_of
 from grandbo.memory.screening import Screening, screening_key
 from grandbo.memory.wishes import correction_values
 from grandbo.storage.database import Database, Row, Step
@@ -85,7 +85,8 @@ class Candidates:
         finding = parse_finding(with_origin(document, origin))
         visibility = check_visibility(self._policy, self._principal, finding.visibility)
         candidate_id = new_id()
-        screening = self._screening()
+        subject_id = subject_of(self._database, self._tenant_id, finding, self._policy)
+        screening = self._screening(names_subject=subject_id is not None)
         passed = screening.finding(finding)
         why = screening.reason(reason, limit=REASON_LIMIT)
         body = candidacy.decide_propose(
@@ -98,7 +99,7 @@ class Candidates:
                 raise QuotaExceeded(f"{limit} of your proposals wait already; let them be decided first.", limit=limit)
             if into is not None:
                 visible_state(found[1], self._tiers)
-            return [Event(candidate_id, body, starts_stream=True)]
+            return [Event(candidate_id, body, subject_id=subject_id, starts_stream=True)]
 
         pending = (_PENDING_OF, {"tenant_id": self._tenant_id, "principal": self._principal.ref})
         target = [] if into is None else [self._entry(into)]
@@ -312,9 +313,9 @@ class Candidates:
             raise NotFound("There is no such candidate in this tenant.")
         return CandidateState.of_row(rows[0])
 
-    def _screening(self) -> Screening:
+    def _screening(self, *, names_subject: bool = False) -> Screening:
         """A person looks at a candidate before it counts."""
-        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True)
+        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True, names_subject=names_subject)
 
     def _content(
         self, seen: CandidateState, changes: Mapping[str, Any] | None, screening: Screening

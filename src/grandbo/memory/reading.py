@@ -11,11 +11,14 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import NotFound
 from grandbo.events import models
+from grandbo.events.log import recorded_event
 from grandbo.events.models import Policy
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
 from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.keyring import OpenedKeys
+from grandbo.storage.subject_keys import open_keys
 from grandbo.storage.tables import STATE_COLUMNS, entries, events, feedback, links, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import VERDICTS, Principal, utc_text
@@ -23,11 +26,12 @@ from grandbo.types import VERDICTS, Principal, utc_text
 _entry = sa.bindparam("entry_id", type_=sa.Uuid)
 _ENTRY = sa.select(entries).where(of_tenant(entries), entries.c.entry_id == _entry)
 _REVISIONS = (
-    sa.select(revisions, events.c.schema_version, events.c.body.label("event_body"))
+    sa.select(revisions, events.c.schema_version, events.c.subject_id, events.c.body.label("event_body"))
     .join(events, sa.and_(events.c.tenant_id == revisions.c.tenant_id, events.c.position == revisions.c.from_position))
     .where(of_tenant(revisions), of_tenant(events), revisions.c.entry_id == _entry)
     .order_by(revisions.c.revision)
 )
+_SEALED = sa.select(events).where(of_tenant(events), events.c.stream_id == _entry, events.c.subject_id.is_not(None))
 _far = entries.alias("far")
 # Links whose far end the caller may see: one that he may not see must not show that it is there.
 _LINKS = (
@@ -105,9 +109,23 @@ def entry_history(
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         rows = transaction.execute(_REVISIONS, {"tenant_id": tenant_id, "entry_id": entry_id})
         seen = seen_of(transaction, tenant_id, rows, tiers)
-    if not rows or rows[-1]["visibility"] not in tiers:
-        raise NotFound
-    return [_revision(row, seen) for row in rows if row["visibility"] in tiers]
+        if not rows or rows[-1]["visibility"] not in tiers:
+            raise NotFound
+        sealed = _sealed_reasons(transaction, database.keys, tenant_id, rows)
+    return [_revision(row, seen, sealed) for row in rows if row["visibility"] in tiers]
+
+
+def _sealed_reasons(
+    transaction: Transaction, keys: OpenedKeys, tenant_id: UUID, rows: Sequence[Row]
+) -> dict[int, str | None]:
+    """Of an entry about a subject the reasons by position: they are sealed with the rest of their events."""
+    about = {row["subject_id"] for row in rows if row["subject_id"] is not None}
+    if not about:
+        return {}
+    opened = open_keys(transaction, keys, tenant_id, about, back="auditor")
+    found = transaction.execute(_SEALED, {"tenant_id": tenant_id, "entry_id": rows[0]["entry_id"]})
+    events_read = (recorded_event(row, opened) for row in found)
+    return {event.position: getattr(event.data, "reason", None) for event in events_read}
 
 
 def named_entries(rows: Sequence[Row]) -> set[UUID]:
@@ -145,7 +163,7 @@ def plain_state(row: Row) -> dict[str, Any]:
     return {name: _plain(row[name]) for name in STATE_COLUMNS if name not in HIDDEN}
 
 
-def _revision(row: Row, seen: set[str]) -> dict[str, Any]:
+def _revision(row: Row, seen: set[str], sealed: dict[int, str | None]) -> dict[str, Any]:
     return {
         "entry_id": str(row["entry_id"]),
         "revision": row["revision"],
@@ -153,7 +171,7 @@ def _revision(row: Row, seen: set[str]) -> dict[str, Any]:
         "event_type": row["event_type"],
         "principal": row["principal"],
         "at": utc_text(row["changed_at"]),
-        "reason": _reason(row),
+        "reason": _reason(row) if row["subject_id"] is None else sealed.get(row["from_position"]),
         "state": without_unseen(plain_state(row), seen),
     }
 

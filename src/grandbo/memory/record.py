@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from grandbo.errors import GrandboError
+from grandbo.errors import Forbidden, GrandboError, SubjectMissing
 from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryQuarantined, EntryRecorded, Policy
 from grandbo.memory.commands import Appended, Command, run_command, run_commands
@@ -17,6 +19,7 @@ from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_
 from grandbo.memory.finding import Finding, said_by
 from grandbo.memory.policy import check_visibility, require
 from grandbo.memory.screening import Screening
+from grandbo.memory.subjects import find_subject, key_of_subject
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import entries, events
 from grandbo.storage.tenancy import of_tenant
@@ -53,7 +56,27 @@ class Recorded:
     appended: bool
 
 
-def finding_command_id(finding: Finding, visibility: str) -> UUID:
+def subject_of(database: Database, tenant_id: UUID, finding: Finding, policy: Policy) -> UUID | None:
+    """
+    Whom a finding is about, by id.
+
+    Raises:
+        SubjectMissing: an episode that names none. NotFound: there is no such subject. Forbidden: the tenant takes no
+            episodes in.
+    """
+    if finding.kind == "episode":
+        if not policy.people.episodes:
+            raise Forbidden("Episodes are not taken in: the tenant's policy has people.episodes off.")
+        if finding.subject is None:
+            raise SubjectMissing(field="subject")
+    return None if finding.subject is None else find_subject(database, tenant_id, finding.subject)
+
+
+def _subject_key(database: Database, tenant_id: UUID, subject_id: UUID | None) -> bytes | None:
+    return None if subject_id is None else key_of_subject(database, tenant_id, subject_id)
+
+
+def finding_command_id(finding: Finding, visibility: str, subject_key: bytes | None = None) -> UUID:
     """
     The command id of a finding: derived from source, incident and finding where it names its incident, so that a retry
     is a no-op by nature; new otherwise.
@@ -63,6 +86,9 @@ def finding_command_id(finding: Finding, visibility: str) -> UUID:
     if finding.incident is None:
         return new_id()
     what = finding.external_id or claim_digest(finding, visibility)
+    if subject_key is not None:
+        # The id stays when the text is gone: without the key nobody can tell what it was made of.
+        what = hmac.new(subject_key, what.encode(), hashlib.sha256).hexdigest()
     return derived_id("finding", visibility, finding.incident.source, finding.incident.id, what)
 
 
@@ -126,19 +152,26 @@ def _command(
 ) -> tuple[Command, _Decision]:
     require(principal, "record")
     visibility = check_visibility(policy, principal, finding.visibility)
-    screening = Screening(database, tenant_id, policy)
+    subject_id = subject_of(database, tenant_id, finding, policy)
+    if subject_id is not None:
+        # By its id from here on: the reference is kept nowhere.
+        finding = finding.model_copy(update={"subject": str(subject_id)})
+    screening = Screening(database, tenant_id, policy, names_subject=subject_id is not None)
     passed = screening.finding(finding)
     said = said_by(finding)
     context = CommandContext(
         tenant_id=tenant_id,
         principal=principal,
         # An id that derives from a text must not give away what was taken out of it.
-        command_id=command_id or finding_command_id(passed if screening.has_keyed else finding, visibility),
+        command_id=command_id
+        or finding_command_id(
+            passed if screening.has_keyed else finding, visibility, _subject_key(database, tenant_id, subject_id)
+        ),
         command_digest=screening.digest(said),
         bare_digest=digest_of(said),
     )
     claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(passed, visibility))}
-    decision = _Decision(passed, policy, visibility, principal, screening)
+    decision = _Decision(passed, policy, visibility, principal, screening, subject_id)
     return Command(context, [(SAME_CLAIM, claim)], decision), decision
 
 
@@ -146,9 +179,16 @@ class _Decision:
     """Remembers what the decision was made on, for the acknowledgement of a finding that adds nothing."""
 
     def __init__(
-        self, finding: Finding, policy: Policy, visibility: str, principal: Principal, screening: Screening
+        self,
+        finding: Finding,
+        policy: Policy,
+        visibility: str,
+        principal: Principal,
+        screening: Screening,
+        subject_id: UUID | None,
     ) -> None:
         self._finding = finding
+        self._subject_id = subject_id
         self._screening = screening
         self._policy = policy
         self._visibility = visibility
@@ -169,6 +209,7 @@ class _Decision:
             now=now,
             screened=self._screening.screened,
             is_quarantined=self._screening.quarantines,
+            subject_id=self._subject_id,
         )
         if isinstance(decided, AlreadyKnown):
             self._known = next(row for row in found[0] if row["entry_id"] == decided.entry_id)

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 
-from grandbo.errors import ScreenRefused
+from grandbo.errors import GrandboError, ScreenRefused, SubjectMissing
 from grandbo.events.models import Action, EntryQuarantined, Policy, Screened, ScreenFinding
 from grandbo.finding_limits import BODY_LIMIT_BYTES, NAME_LIMIT, SUMMARY_LIMIT, TAG_LIMIT, TITLE_LIMIT, URI_LIMIT
 from grandbo.memory.finding import EvidenceItem, Finding, Incident
@@ -65,15 +65,26 @@ class Screening:
 
     Args:
         is_reviewed: a person decides before the text counts, or has decided: what would be quarantined is flagged.
+        names_subject: it says whom it is about: personal data in it is no reason to refuse it.
     """
 
-    def __init__(self, database: Database, tenant_id: UUID, policy: Policy, *, is_reviewed: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tenant_id: UUID,
+        policy: Policy,
+        *,
+        is_reviewed: bool = False,
+        names_subject: bool = False,
+    ) -> None:
         self._database = database
         self._tenant_id = tenant_id
         self._outcomes: dict[str, Outcome] = {
             signal: policy.screening.get(signal, DEFAULT_SCREENING[signal]) for signal in SIGNALS
         }
         self._is_reviewed = is_reviewed
+        if names_subject:
+            self._outcomes["personal"] = "flag"
         self._found: Counter[tuple[str, str, Action]] = Counter()
         self._signals: dict[str, None] = {}
         self._quarantining: dict[tuple[Signal, str], None] = {}
@@ -255,8 +266,14 @@ def _what(hit: Hit) -> str:
     return f"what the screen takes for {hit.signal} ({hit.kind})"
 
 
-def _refusal(hit: Hit) -> ScreenRefused:
+def _refusal(hit: Hit) -> GrandboError:
     field = _named(hit.field)
+    if hit.signal == "personal":
+        return SubjectMissing(
+            f"{field}: it holds {_what(hit)}, so it speaks of a person: name the subject, or take it out.",
+            field=field,
+            kind=hit.kind,
+        )
     return ScreenRefused(
         f"{field}: it holds {_what(hit)}, which this tenant refuses; take it out and send again.",
         field=field,

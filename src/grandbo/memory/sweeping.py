@@ -17,7 +17,7 @@ from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import EntryExpired
 from grandbo.memory.commands import Appended, Command, run_commands
 from grandbo.storage.database import Database, Row
-from grandbo.storage.tables import entries
+from grandbo.storage.tables import entries, events, subjects
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock, Principal, derived_id, digest_of, utc_now, utc_text
 
@@ -29,6 +29,14 @@ _is_due = sa.and_(
     entries.c.status == "published",
     entries.c.expires_at <= sa.bindparam("now", type_=sa.DateTime(timezone=True)),
     entries.c.expiry_noted.is_distinct_from(entries.c.expires_at),
+    # What is about a subject on hold does not expire until it is released.
+    entries.c.entry_id.not_in(
+        sa.select(events.c.stream_id)
+        .join(
+            subjects, sa.and_(subjects.c.tenant_id == events.c.tenant_id, subjects.c.subject_id == events.c.subject_id)
+        )
+        .where(of_tenant(events), of_tenant(subjects), subjects.c.held_at.is_not(None))
+    ),
 )
 _columns = (entries.c.entry_id, entries.c.revision, entries.c.expires_at)
 _PASSED = sa.select(*_columns).where(_is_due).order_by(entries.c.expires_at, entries.c.entry_id).limit(BATCH)

@@ -12,6 +12,7 @@ from grandbo.applicability import parse_applicability
 from grandbo.errors import InvalidInput, KindNotRecorded, NotFound
 from grandbo.events import models
 from grandbo.events.models import Policy
+from grandbo.events.parts import EventBody
 from grandbo.finding_limits import NAME_LIMIT
 from grandbo.memory import lifecycle
 from grandbo.memory.finding import Finding, parse_finding
@@ -241,7 +242,7 @@ def link(
     of_type = _link_type(link_type)
     tiers = visible_tiers(policy, principal)
 
-    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EventBody | None:
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> EventBody | None:
         other = visible_state(found[0], tiers)
         return lifecycle.decide_link(state, other, of_type, bool(found[1]), reason)
 
@@ -253,7 +254,7 @@ def unlink(tenant_id: UUID, entry_id: UUID, link_type: str, to: UUID, reason: st
     """Take a link away."""
     of_type = _link_type(link_type)
 
-    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> models.EventBody | None:
+    def decide(state: EntryState, found: list[list[Row]], _now: datetime) -> EventBody | None:
         return lifecycle.decide_unlink(state, to, of_type, bool(found[0]), reason)
 
     said = {"type": of_type, "to": str(to)}

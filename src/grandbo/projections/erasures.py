@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.events.erasures import EntryErased, EntryKept
 from grandbo.events.log import RecordedEvent
+from grandbo.events.subjects import SubjectErased
 from grandbo.projections.entries import applies_columns, snapshot
 from grandbo.projections.terms import TERMS, opened_terms, term_weights
 from grandbo.storage.database import Step
@@ -43,7 +44,7 @@ ERASING: dict[str, sa.Delete] = {
 def project(event: RecordedEvent) -> list[Step]:
     """Take the rows of the erased streams out, or put what was kept in."""
     match event.data:
-        case EntryErased() as erased:
+        case EntryErased() | SubjectErased() as erased:
             params = {"tenant_id": event.header.tenant_id, "ids": list(erased.streams)}
             return [(statement, params) for statement in ERASING.values()]
         case EntryKept() as kept:

@@ -21,10 +21,13 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.errors import MomentUnknown
 from grandbo.events.erasures import EntryErased
 from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_events, recorded_event
+from grandbo.events.sealing import Keys
+from grandbo.events.subjects import SubjectErased
 from grandbo.projections import erasures
 from grandbo.projections.embeddings import SCOPE
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.subject_keys import open_keys
 from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA, embeddings, events
 from grandbo.storage.tenancy import TENANT, of_tenant
 
@@ -43,7 +46,7 @@ _CARRIED: dict[sa.Table, tuple[str, ...]] = {embeddings: SCOPE}
 _ERASED_SINCE = sa.select(events).where(
     of_tenant(events),
     events.c.position > sa.bindparam("position", type_=sa.BigInteger),
-    events.c.event_type == EntryErased.EVENT_TYPE,
+    sa.or_(events.c.event_type == EntryErased.EVENT_TYPE, events.c.event_type == SubjectErased.EVENT_TYPE),
 )
 
 Progress = Callable[[int], None]
@@ -92,10 +95,10 @@ def rebuild(database: Database, tenant_id: UUID, *, progress: Progress | None = 
     """
     with database.transaction("writer", tenant_id) as transaction:
         head_of(transaction.execute(LOCK_HEAD, {"tenant_id": tenant_id}))
-        transaction.assume("projector")
+        keys = open_keys(transaction, database.keys, tenant_id, None, back="projector")
         for table in reversed(PROJECTIONS):
             transaction.execute(sa.delete(table).where(of_tenant(table)), {"tenant_id": tenant_id})
-        return _replay(transaction, transaction, tenant_id, progress)
+        return _replay(transaction, transaction, tenant_id, keys, progress)
 
 
 def check(
@@ -120,7 +123,9 @@ def check(
             raise MomentUnknown(f"until: this tenant's log has the positions 1 to {head.position}.", field="until")
         scratch = transaction.at_schema(SCRATCH_SCHEMA)
         transaction.fix_output()
-        _replay(transaction, scratch, tenant_id, progress, until=position)
+        # Of the same snapshot: with a key that is newer or older than the log that is read, rows would seem to differ.
+        keys = open_keys(transaction, database.keys, tenant_id, None, back="projector")
+        _replay(transaction, scratch, tenant_id, keys, progress, until=position)
         _erase_again(transaction, scratch, tenant_id, position)
         if position == head.position:
             whole, differences = _compared(transaction, scratch, tenant_id)
@@ -155,10 +160,16 @@ def _whole(digests: dict[str, str]) -> str:
 
 
 def _replay(
-    log: Transaction, target: Transaction, tenant_id: UUID, progress: Progress | None, *, until: int = LAST_POSITION
+    log: Transaction,
+    target: Transaction,
+    tenant_id: UUID,
+    keys: Keys,
+    progress: Progress | None,
+    *,
+    until: int = LAST_POSITION,
 ) -> int:
     count = 0
-    for batch in _batches(read_events(log, tenant_id, until=until), BATCH):
+    for batch in _batches(read_events(log, tenant_id, until=until, keys=keys), BATCH):
         target.batch(steps_for(batch))
         count += len(batch)
         if progress:

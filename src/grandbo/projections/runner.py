@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from grandbo.events.log import RecordedEvent
-from grandbo.projections import candidates, embeddings, entries, erasures, feedback, links, policies, terms
+from grandbo.projections import candidates, embeddings, entries, erasures, feedback, links, policies, subjects, terms
 from grandbo.storage.database import Step
 
 # Terms before entries: those of the text before are found by the list that the entry's row still has. Embeddings last:
@@ -19,6 +19,7 @@ PROJECTORS = (
     candidates.project,
     feedback.project,
     erasures.project,
+    subjects.project,
 )
 
 

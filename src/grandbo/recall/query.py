@@ -87,7 +87,7 @@ def query_topic(
         policy = Policy.model_validate(policy_rows[0]["policy"])
         # Never before the last write: another machine's clock may be ahead, and what was acknowledged must be found.
         now = max(clock(), head.recorded_at)
-        tiers = visible_tiers(policy, principal)
+        tiers = _tiers(policy, principal, question)
         if as_of is None:
             scope = scope_of(question, tenant_id, tiers, now)
             # The reader sees nothing that is out of date: who asks for that by name is answered from the revisions.
@@ -114,10 +114,16 @@ def _setting_then(
     moment = resolve(transaction, tenant_id, as_of, head, now)
     policy = policy_at(transaction, tenant_id, moment.position)
     roles = principal.roles if as_of.role is None else frozenset({as_of.role})
-    then = visible_tiers(policy, Principal(principal.type, principal.principal_id, roles=roles))
+    asker = Principal(principal.type, principal.principal_id, roles=roles, own_tiers=principal.own_tiers)
+    then = _tiers(policy, asker, question)
     tiers = tuple(tier for tier in then if tier in own)
     scope = scope_of(question, tenant_id, tiers, moment.instant)
     return Setting(View.AS_OF, moment.position, scope, policy, head.position, own)
+
+
+def _tiers(policy: Policy, principal: Principal, question: Question) -> tuple[str, ...]:
+    """What is personal is asked for by itself, and stands in the tiers of the asker's own subjects alone."""
+    return principal.own_tiers if question.is_personal else visible_tiers(policy, principal)
 
 
 def policy_at(transaction: Transaction, tenant_id: UUID, position: int) -> Policy:

@@ -16,6 +16,7 @@ from grandbo.types import KINDS, STATUSES
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 DEFAULT_STATUSES = ("published",)
+PERSONAL = ("personal",)
 # Besides the statuses proper: the published ones that someone disputes, and those that are out of date.
 DISPUTED, EXPIRED = "disputed", "expired"
 ASKABLE_STATUSES = (*STATUSES, DISPUTED, EXPIRED)
@@ -34,6 +35,11 @@ class Question:
     namespace: str | None = None
     context: tuple[tuple[str, str], ...] = ()
     incident: Incident | None = None
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether it asks for what is remembered about the asker's own subjects, and nothing else."""
+        return self.kinds == PERSONAL
 
     def parameters(self) -> dict[str, Any]:
         """What a receipt keeps: everything but the topic."""

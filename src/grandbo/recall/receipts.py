@@ -24,10 +24,11 @@ import structlog
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import GrandboError
+from grandbo.events.log import LAST_POSITION
 from grandbo.recall.answer import Answer
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.erasing import LET_RECEIPTS_IN
-from grandbo.storage.tables import erasures, receipt_entries, receipt_keys, receipts
+from grandbo.storage.tables import entries, erasures, receipt_entries, receipt_keys, receipts
 from grandbo.storage.tenancy import TENANT, of_tenant
 
 log = structlog.get_logger(__name__)
@@ -66,6 +67,16 @@ _ERASED = (
         erasures.c.entry_id == sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid))),
     )
     .group_by(erasures.c.entry_id)
+)
+
+
+_asked = sa.func.unnest(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid))).table_valued(sa.column("entry_id", sa.Uuid))
+_asked = _asked.render_derived()
+# An entry that was there goes by being erased alone, by itself or with its subject.
+_GONE = sa.select(_asked.c.entry_id).where(
+    sa.not_(
+        sa.exists(sa.select(sa.literal_column("1")).where(of_tenant(entries), entries.c.entry_id == _asked.c.entry_id))
+    )
 )
 
 
@@ -219,8 +230,11 @@ class ReceiptWriter:
         key = {"tenant_id": tenant_id}
         served = {UUID(match["entry_id"]) for receipt in mine for match in receipt.matches}
         asked = {**key, "ids": sorted(served)}
-        _, keys, rows = transaction.batch([(LET_RECEIPTS_IN, key), (_NEWEST_KEY, key), (_ERASED, asked)])
+        _, keys, rows, gone = transaction.batch(
+            [(LET_RECEIPTS_IN, key), (_NEWEST_KEY, key), (_ERASED, asked), (_GONE, asked)]
+        )
         erased = {str(row["entry_id"]): row["position"] for row in rows}
+        erased |= {str(row["entry_id"]): LAST_POSITION for row in gone}
         return keys, [_untold(receipt, erased) for receipt in mine] if erased else mine
 
 

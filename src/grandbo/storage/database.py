@@ -31,6 +31,7 @@ from grandbo.errors import (
     Unavailable,
 )
 from grandbo.storage.compiling import Executable, compile_statement
+from grandbo.storage.keyring import OpenedKeys
 from grandbo.storage.tables import SCHEMA
 from grandbo.types import utc_text
 
@@ -94,6 +95,14 @@ class Transaction:
             self.is_open = False
         return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
+    def execute_as(self, role: Role, statement: Executable, params: Mapping[str, Any], *, back: Role) -> list[Row]:
+        """Run one statement as another role, and go on as `back`; one round trip."""
+        with self._conn.pipeline():
+            self.assume(role)
+            cursor = self._send(statement, params)
+            self.assume(back)
+        return cursor.fetchall() if cursor.description else []
+
     def read_as(self, tiers: Sequence[str], statuses: Sequence[str], instant: datetime) -> None:
         """Go on as the reader, who sees these tiers and statuses and what is valid at the instant."""
         self._conn.execute(
@@ -148,6 +157,8 @@ class Database:
 
     def __init__(self, conninfo: str, *, pool_size: int = 8, pool_timeout: float = 10.0, lock_timeout_ms: int = 5_000):
         self._lock_timeout_ms = lock_timeout_ms
+        # Set by whoever opens it: the keys of subjects that this process can open.
+        self.keys = OpenedKeys(None)
         self._pool_timeout = pool_timeout
         self._attempts = pool_size + 1
         self.pool: ConnectionPool[Connection[Row]] = ConnectionPool(

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.storage import inbox_tables
+from grandbo.storage import inbox_tables, subject_tables
 from grandbo.storage.vectors import Vector
 
 SCHEMA = inbox_tables.SCHEMA
@@ -253,8 +253,21 @@ feedback = sa.Table(
     sa.Column("given_at", _Time, nullable=False),
 )
 
+subjects, subject_keys = subject_tables.subjects, subject_tables.subject_keys
+subject_peppers, confirmations = subject_tables.subject_peppers, subject_tables.confirmations
+
 # Derived from the log, rebuilt from the log, left out of backups. Parents before children.
-PROJECTIONS: tuple[sa.Table, ...] = (policies, entries, revisions, terms, embeddings, links, candidates, feedback)
+PROJECTIONS: tuple[sa.Table, ...] = (
+    policies,
+    entries,
+    revisions,
+    terms,
+    embeddings,
+    links,
+    candidates,
+    feedback,
+    subjects,
+)
 
 # -- operational: not derived from events, never rebuilt ---------------------------------------------------------------
 
@@ -354,23 +367,7 @@ contradiction_checks = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
 )
 
-erasures = sa.Table(
-    "org_memory_erasures",
-    metadata,
-    _tenant(),
-    sa.Column("erasure_id", sa.Uuid, primary_key=True),
-    sa.Column("entry_id", sa.Uuid, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("keeps_current", sa.Boolean, nullable=False),
-    sa.Column("requested_by", sa.Text, nullable=False),
-    sa.Column("requested_at", _Time, nullable=False),
-    sa.Column("confirmed_by", sa.Text),
-    sa.Column("erased_at", _Time),
-    sa.Column("position", sa.BigInteger),
-    sa.Column("hash", sa.LargeBinary),
-    sa.Column("outcome", pg.JSONB),
-    sa.Column("certificate", sa.Text),
-)
+erasures = subject_tables.erasures
 hooks, inbox, incidents = inbox_tables.hooks, inbox_tables.inbox, inbox_tables.incidents
 
 OPERATIONAL: tuple[sa.Table, ...] = (
@@ -386,4 +383,5 @@ OPERATIONAL: tuple[sa.Table, ...] = (
     hooks,
     inbox,
     incidents,
+    confirmations,
 )

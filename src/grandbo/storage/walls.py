@@ -113,6 +113,21 @@ ERASURE_POLICIES: dict[str, tuple[Policy, ...]] = {
     ),
 }
 
+SUBJECT_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_subjects": (
+        Policy("subject_see", "SELECT", "grandbo_auditor"),
+        Policy("subject_write", "ALL", _WRITERS),
+    ),
+}
+
+PEPPER_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_subject_peppers": (Policy("pepper_keep", "ALL", "grandbo_keyholder"),),
+}
+
+CONFIRMATION_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_confirmations": (Policy("confirmation_keep", "ALL", "grandbo_writer"),),
+}
+
 OPERATIONAL_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_principals": (Policy("principal_keep", "ALL", "grandbo_writer"),),
     "org_memory_api_keys": (Policy("api_key_keep", "ALL", "grandbo_writer"),),

@@ -251,7 +251,8 @@ def _command(tenant_id: UUID, stamp: str, item: _Prepared, vectors: npt.NDArray[
     context = CommandContext(
         tenant_id=tenant_id,
         principal=WORKER,
-        command_id=derived_id("embed", str(entry_id), digest, stamp, str(row["revision"])),
+        # The revision tells the text: a digest of it in an id, which outlives the text, would let it be guessed.
+        command_id=derived_id("embed", str(entry_id), stamp, str(row["revision"])),
         # Not the vectors: another machine's may differ in the last bit, and the first ones stored are as good.
         command_digest=digest_of([str(entry_id), digest, stamp]),
     )
