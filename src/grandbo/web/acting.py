@@ -14,7 +14,8 @@ from uuid import UUID
 from starlette.datastructures import ImmutableMultiDict
 
 from grandbo.errors import GrandboError, InvalidInput, NotFound, RevisionStale
-from grandbo.events.models import EntryReleased, EventBody
+from grandbo.events.models import EntryReleased
+from grandbo.events.parts import EventBody
 from grandbo.memory.differences import compare_revisions, revision_of, state_differences
 from grandbo.memory.lifecycle import EntryState
 from grandbo.memory.policy import require
