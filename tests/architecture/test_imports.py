@@ -44,6 +44,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "caring",
         "receiving",
         "documenting",
+        "subscribing",
     ),
     ("library",),
     ("evaluation",),
