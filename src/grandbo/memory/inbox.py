@@ -90,7 +90,7 @@ _PAGE = (
 )
 _COUNTS = sa.select(
     *(sa.func.count().filter(inbox.c.state == state).label(state) for state in ("received", "dead"))
-).where(of_tenant(inbox), inbox.c.state.in_(["received", "dead"]))
+).where(of_tenant(inbox), sa.or_(inbox.c.state == "received", inbox.c.state == "dead"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 PAUSE_SECONDS = 5.0
 THREADS = 4
-# With the pauses below it is given up after about two days of silence.
+# With the pauses below it is given up after about a day and a half of silence.
 MAX_ATTEMPTS = 24
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(hours=3)
