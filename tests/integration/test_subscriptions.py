@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
@@ -20,11 +20,15 @@ from grandbo.memory import subscription_queue
 from grandbo.memory.subscriptions import MOST, Subscription
 from grandbo.workers.delivering import MAX_ATTEMPTS, Deliverer, deliver
 from grandbo.workers.sending import Sender
+from tests.support.cli import Cli
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase
 from tests.support.receiver import Received, Receiver, listening
 from tests.support.twins import Hands
+
+# The id of nothing; the same in every run, for it stands in the names of tests.
+NOBODY = "0190d5b0-7c1e-7a2b-9d0e-5f3a2b1c4d5e"
 
 
 @pytest.fixture
@@ -485,6 +489,35 @@ class TestKeeping:
             with pytest.raises(Forbidden):
                 call()
 
+    def test_at_the_command_line(self, memory: TenantMemory, receiver: Receiver, database: TestDatabase) -> None:
+        """Made, listed, tried, told, stopped, told again from a position, taken away."""
+        cli = Cli(
+            GRANDBO_DATABASE_URL=database.service,
+            GRANDBO_EMBEDDER="none",
+            GRANDBO_TENANT=memory.tenant.name,
+            GRANDBO_SEND_INTERNAL="true",
+        )
+        made = cli("subscription", "create", receiver.url, "--name", "bus", "--tier", "team", "--json").document
+        which = made["subscription_id"]
+        assert made["secret"] not in cli("subscription", "list", "--json").out
+        record(memory)
+        assert {"delivered": 1, "failed": 0} == cli("subscription", "deliver", "--json").document
+        receiver.received[0].verify(made["secret"])
+        given = cli("subscription", "rotate", which, "--secret-stdin", "--json", stdin=f"{made['secret']}\n").document
+        assert made["secret"] == given["secret"]
+        assert ["paused", "active"] == [
+            cli("subscription", verb, which, "--json").document["state"] for verb in ("pause", "resume")
+        ]
+        assert "2 behind" in cli("subscription", "replay", which, "--from", "1").out
+        assert 0 == cli("subscription", "test", which).code
+        receiver.answer = lambda _item: 500
+        assert 1 == cli("subscription", "test", which, "--json").code
+        cli("subscription", "deliver")
+        assert "refused" in cli("subscription", "list").out
+        assert "1 attempts in vain" in cli("doctor", "--tenant", memory.tenant.name).out
+        assert [0, 5, 5] == [cli("subscription", "remove", item).code for item in (which, which, "x")]
+        assert 2 == cli("subscription", "create", "https://10.0.0.1", "--name", "n", "--tier", "none").code
+
     def test_over_http(self, memory: TenantMemory, receiver: Receiver) -> None:
         """The same verbs, with the same answers."""
         client = client_of(memory._grandbo, token=make_token(memory, "admin", kind="human"))
@@ -508,9 +541,9 @@ class TestKeeping:
             ("", {"url": "https://bus.example.com/", "name": "n", "start": True}, 422),
             ("", {"url": "https://bus.example.com/", "name": "n", "more": 1}, 422),
             ("/x/pause", None, 422),
-            (f"/{uuid4()}/pause", None, 404),
-            (f"/{uuid4()}/replay", {"start": "1"}, 422),
-            (f"/{uuid4()}/rotate", {"keep_previous": 1}, 422),
+            (f"/{NOBODY}/pause", None, 404),
+            (f"/{NOBODY}/replay", {"start": "1"}, 422),
+            (f"/{NOBODY}/rotate", {"keep_previous": 1}, 422),
         ],
     )
     def test_bad_input_is_told(self, memory: TenantMemory, path: str, body: object, status: int) -> None:

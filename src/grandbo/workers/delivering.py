@@ -7,6 +7,7 @@ growing distances, and holds back what comes after it; in the end the subscripti
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -86,11 +87,18 @@ def deliver(
     clock: Clock = utc_now,
     turn_seconds: float = TURN_SECONDS,
     stop: threading.Event | None = None,
+    claimed: Callable[[], None] = lambda: None,
 ) -> Told | None:
-    """Tell one subscription of the tenant what it has not been told, for one turn; None where none is due."""
+    """
+    Tell one subscription of the tenant what it has not been told, for one turn; None where none is due.
+
+    Args:
+        claimed: called once one was found: there may be more.
+    """
     row = claim_subscription(database, tenant_id, clock=clock)
     if row is None:
         return None
+    claimed()
     return _Turn(database, row, sender, clock, turn_seconds, stop or threading.Event()).run()
 
 
@@ -205,23 +213,30 @@ class Deliverer:
         with ThreadPoolExecutor(self._threads, thread_name_prefix="grandbo-deliverer") as pool:
             while not self._stop.is_set():
                 for tenant_id in self._tenants():
-                    self._offer(pool.submit, tenant_id)
+                    self._offer(pool, tenant_id)
                 self._woken.wait(PAUSE_SECONDS)
                 self._woken.clear()
 
-    def _offer(self, submit: Callable[..., Any], tenant_id: UUID) -> None:
+    def _offer(self, pool: ThreadPoolExecutor, tenant_id: UUID) -> None:
         """One more thread for the tenant, while it does not hold half of them."""
         with self._lock:
             busy = self._busy.get(tenant_id, 0)
-            if busy >= max(1, self._threads // 2):
+            if self._stop.is_set() or busy >= max(1, self._threads // 2):
                 return
             self._busy[tenant_id] = busy + 1
-        submit(self._work, tenant_id)
+        pool.submit(self._work, pool, tenant_id)
 
-    def _work(self, tenant_id: UUID) -> None:
+    def _work(self, pool: ThreadPoolExecutor, tenant_id: UUID) -> None:
+        def another() -> None:
+            # The pool takes nothing any more once the end has begun.
+            with contextlib.suppress(RuntimeError):
+                self._offer(pool, tenant_id)
+
         try:
             while not self._stop.is_set():
-                told = deliver(self._database, tenant_id, self._sender, clock=self._clock, stop=self._stop)
+                told = deliver(
+                    self._database, tenant_id, self._sender, clock=self._clock, stop=self._stop, claimed=another
+                )
                 if told is None:
                     return
                 with self._lock:

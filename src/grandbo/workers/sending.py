@@ -71,6 +71,8 @@ class Sender:
         self._allow_internal = allow_internal
         self.seconds = seconds
         self._resolve = resolve
+        # Reading the certificates of the machine takes longer than a delivery.
+        self._trusted = httpx2.create_ssl_context(trust_env=False)
 
     def send(self, url: str, payload: dict[str, Any], message_id: str, secrets: Sequence[str], now: datetime) -> Answer:
         """Deliver once. Whatever happens is told in the answer; nothing is raised for what the receiver does."""
@@ -104,7 +106,7 @@ class Sender:
         named = httpx2.URL(url)
         # No proxy of the environment, no redirect, no cookie: it goes to the address that was checked and nowhere else.
         limits = httpx2.Timeout(self.seconds, connect=min(CONNECT_SECONDS, self.seconds))
-        with httpx2.Client(trust_env=False, follow_redirects=False, timeout=limits) as client:
+        with httpx2.Client(verify=self._trusted, trust_env=False, follow_redirects=False, timeout=limits) as client:
             # A timeout of the library is for one read; a receiver that drips would hold us for ever.
             ends = threading.Timer(self.seconds, client.close)
             ends.daemon = True
