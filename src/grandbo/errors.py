@@ -82,6 +82,12 @@ class SourceRefused(InvalidInput):
     code = "source_refused"
 
 
+class DestinationRefused(InvalidInput):
+    """The address leads into the service's own network; whoever runs it can allow that with GRANDBO_SEND_INTERNAL."""
+
+    code = "destination_refused"
+
+
 class TopicTooShort(InvalidInput):
     """The topic says too little; write a sentence: the symptom, the suspected mechanism, the component."""
 

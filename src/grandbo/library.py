@@ -6,7 +6,6 @@ Every other door is a thin layer over this one, so all of them answer alike.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,9 +54,10 @@ from grandbo.storage.database import Database
 from grandbo.storage.key_providers import build_key_provider, give_keys
 from grandbo.storage.keyring import KeyProvider
 from grandbo.storage.opening import OpenDatabase, open_database
+from grandbo.subscribing import Subscribing
 from grandbo.types import Clock, Principal, derived_id, utc_now
+from grandbo.workers.background import Background
 from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
-from grandbo.workers.caretaker import Caretaker
 from grandbo.workers.embedding import EmbeddingWorker
 
 log = structlog.get_logger(__name__)
@@ -78,9 +78,7 @@ class Grandbo(Safekeeping):
         self.tokens = Tokens(settings) if settings.oidc_issuer or settings.oidc_audience else None
         self._opened = opened
         self._clock = clock
-        self._worker: EmbeddingWorker | None = None
-        self._worker_thread: threading.Thread | None = None
-        self._caretaker: Caretaker | None = None
+        self.background: Background | None = None
 
     @classmethod
     def open(
@@ -193,47 +191,40 @@ class Grandbo(Safekeeping):
         """
         hook = hooks.authenticate_delivery(self.database, source, hook_id, headers, body, clock=self._clock)
         delivery = inbox.store_delivery(self.database, hook, headers, body, clock=self._clock)
-        if delivery.is_new and self._caretaker is not None:
-            self._caretaker.wake()
+        if delivery.is_new and self.background is not None:
+            self.background.caretaker.wake()
         return delivery
 
     # -- the worker ----------------------------------------------------------------------------------------------------
 
     def start_worker(self) -> None:
         """Look after all tenants in the background of this process, and embed where there is an embedder."""
-        if self._caretaker is None:
-            self._caretaker = Caretaker(self.database, clock=self._clock, inbox_days=self.settings.inbox_days)
-            self._caretaker.start()
-        if self.embedder is None or self._worker_thread is not None:
-            return
-        self._worker = EmbeddingWorker(self.database, self.embedder, clock=self._clock)
-        self._worker_thread = threading.Thread(target=self._worker.run, name="grandbo-embedding", daemon=True)
-        self._worker_thread.start()
+        if self.background is None:
+            self.background = Background(self.database, self.settings, self._clock)
+            self.background.start()
+            if self.embedder is not None:
+                self.background.embed(self.embedder)
 
     def stop_worker(self) -> None:
-        """Let the worker and the caretaker finish what they have in hand, and end them."""
-        if self._caretaker is not None:
-            self._caretaker.stop()
-            self._caretaker = None
-        if self._worker is not None and self._worker_thread is not None:
-            self._worker.stop()
-            self._worker_thread.join(timeout=30)
-            self._worker = self._worker_thread = None
+        """Let what runs in the background finish what it has in hand, and end it."""
+        if self.background is not None:
+            self.background.stop()
+            self.background = None
 
     @property
     def worker(self) -> EmbeddingWorker | None:
-        """The worker of this process, if one runs."""
-        return self._worker
+        """The embedding worker of this process, if one runs."""
+        return self.background.worker if self.background else None
 
     @property
     def worker_is_alive(self) -> bool:
         """Whether the worker that was started still runs; True where none was started."""
-        return self._worker_thread is None or self._worker_thread.is_alive()
+        return self.background is None or self.background.embeds_still
 
     def wake_worker(self) -> None:
-        """Tell the worker of this process that there may be something to do."""
-        if self._worker is not None:
-            self._worker.wake()
+        """Tell what runs in this process that something was appended."""
+        if self.background is not None:
+            self.background.appended()
 
     @property
     def clock(self) -> Clock:
@@ -242,7 +233,17 @@ class Grandbo(Safekeeping):
 
 
 class TenantMemory(
-    Governing, Keeping, Remembering, Investigating, Proposing, Erasing, People, Caring, Receiving, Documenting
+    Governing,
+    Keeping,
+    Remembering,
+    Investigating,
+    Proposing,
+    Erasing,
+    People,
+    Caring,
+    Receiving,
+    Documenting,
+    Subscribing,
 ):
     """The verbs, bound to one tenant and one principal."""
 
@@ -261,6 +262,10 @@ class TenantMemory(
     @property
     def _home(self) -> Path:
         return self._grandbo.settings.home
+
+    @property
+    def _settings(self) -> Settings:
+        return self._grandbo.settings
 
     @property
     def _embedder_or_none(self) -> Embedder | None:

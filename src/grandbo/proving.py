@@ -9,10 +9,10 @@ from typing import Any
 
 import structlog
 
-from grandbo.errors import LogDamaged
+from grandbo.errors import Forbidden, LogDamaged
 from grandbo.events import checkpoints, export, listing, notes
 from grandbo.events.verify import Verification, head_position, verify_tenant
-from grandbo.memory.policy import require, require_writing
+from grandbo.memory.policy import require, require_writing, visible_tiers
 from grandbo.projections import rebuild as replay
 from grandbo.types import utc_text
 from grandbo.verbs import Verbs
@@ -33,10 +33,38 @@ class Proving(Verbs):
         """
         Events of the log, oldest first: `actor`, `event_type`, `entry_id`, `since`, `until`, `after`, `limit` narrow.
 
-        Nothing is held open between two events, so the caller may take as long as it likes.
+        Nothing is held open between two events, so the caller may take as long as it likes. Who does not see every
+        tier is given what stands in his own, without bodies.
         """
+        return listing.list_events(
+            self._database, self.tenant.tenant_id, self._event_filter(bodies, wanted), bodies=bodies
+        )
+
+    def page_of_events(self, *, bodies: bool = False, **wanted: Any) -> listing.EventPage:
+        """
+        A page of them, and the `position` up to which that is all: go on `after` it, and nothing is missed.
+        """
+        return listing.page_of_events(
+            self._database, self.tenant.tenant_id, self._event_filter(bodies, wanted), bodies=bodies
+        )
+
+    def head_position(self) -> int:
+        """The tenant's last position."""
         require(self.principal, "audit")
-        return listing.list_events(self._database, self.tenant.tenant_id, listing.event_filter(**wanted), bodies=bodies)
+        return head_position(self._database, self.tenant.tenant_id)
+
+    def _event_filter(self, bodies: bool, wanted: dict[str, Any]) -> listing.EventFilter:
+        tiers = self._tiers_short()
+        if tiers is not None and bodies:
+            raise Forbidden("To read what events say needs a role that sees every tier; entries show what you may see.")
+        return listing.event_filter(**wanted, tiers=tiers)
+
+    def _tiers_short(self) -> tuple[str, ...] | None:
+        """The tiers of an auditor who does not see them all; None for one who does."""
+        require(self.principal, "audit")
+        policy = self._policy_now()
+        tiers = visible_tiers(policy, self.principal)
+        return None if len(tiers) == len(policy.tiers) else tiers
 
     def checkpoint(
         self, *, projections: bool = True, progress: Callable[[int], None] | None = None
@@ -69,7 +97,8 @@ class Proving(Verbs):
 
     def export(self, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> export.Bundle:
         """Write the log, its checkpoints and the public key into a folder that proves itself without Grandbo."""
-        require(self.principal, "audit")
+        if self._tiers_short() is not None:
+            raise Forbidden("The whole log is for a role that sees every tier.")
         key = notes.public_bytes(notes.notary_key(self._home))
         return export.export_bundle(self._database, self.tenant.tenant_id, Path(directory), key, progress=progress)
 

@@ -109,6 +109,9 @@ class Settings(BaseSettings):
     inbox_days: int = Field(
         default=30, ge=1, le=3_650, description="Days for which the body of a mapped delivery is kept."
     )
+    send_internal: bool = Field(
+        default=False, description="Let subscriptions send to private and loopback addresses, and without TLS."
+    )
     mcp_read_only: bool = Field(
         default=False, description="Offer agents no tool that writes, whatever their roles allow."
     )

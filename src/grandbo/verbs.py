@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from grandbo.memory.tenants import Tenant
     from grandbo.recall.meaning import Meaning
     from grandbo.recall.receipts import ReceiptWriter
+    from grandbo.settings import Settings
     from grandbo.storage.database import Database
     from grandbo.types import Clock, Principal
 
@@ -27,6 +28,11 @@ class Verbs(ABC):
     _database: Database
     _meaning: Meaning
     _receipts: ReceiptWriter
+
+    @property
+    @abstractmethod
+    def _settings(self) -> Settings:
+        """The settings of this process."""
 
     @property
     @abstractmethod

@@ -47,6 +47,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "receiving",
         "documenting",
         "safekeeping",
+        "subscribing",
     ),
     ("library",),
     ("evaluation",),

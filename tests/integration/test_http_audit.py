@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from grandbo.errors import Forbidden
 from grandbo.events import notes
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.factories import make_finding
-from tests.support.http import client_of, make_token
+from tests.support.http import client_of, make_token, running_http
+from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase
 
 
@@ -79,6 +84,105 @@ class TestEvents:
         answer = client_of(keeper, token=make_token(kept, "auditor")).get(f"/v1/events?{query}")
 
         assert (422, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
+
+
+class TestTiers:
+    def test_an_auditor_is_given_what_stands_within_his_tiers(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """A reviewer's pages have no event of what stands above them, and no bodies; who sees all has all."""
+        hidden = kept.record_finding(make_finding(visibility="admin")).acknowledgement
+        kept.propose(make_finding(visibility="admin"))
+        kept.propose(make_finding(visibility="team"))
+        reviewer = client_of(keeper, token=make_token(kept, "reviewer", kind="human"))
+        auditor = client_of(keeper, token=make_token(kept, "auditor"))
+
+        everything = auditor.get("/v1/events").json()["events"]
+        given = reviewer.get("/v1/events").json()
+
+        assert str(hidden.entry_id) in {event["stream_id"] for event in everything}
+        assert len(everything) - 2 == len(given["events"])
+        assert hidden.position not in {event["position"] for event in given["events"]}
+        assert everything[-1]["position"] == given["position"]
+        asked = {"entry": str(hidden.entry_id)}
+        assert [] == reviewer.get("/v1/events", params=asked).json()["events"]
+        assert (403, 200) == tuple(client.get("/v1/events?bodies=true").status_code for client in (reviewer, auditor))
+
+    def test_a_bundle_is_for_who_sees_all(self, keeper: Grandbo, kept: TenantMemory, tmp_path: Path) -> None:
+        """It holds what every entry said."""
+        reviewer = keeper.authenticate(make_token(kept, "reviewer", kind="human"))
+
+        with pytest.raises(Forbidden):
+            reviewer.export(tmp_path / "bundle")
+
+    def test_feedback_on_what_is_hidden_is_hidden(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """The verdict on an entry stands in the tier of the entry."""
+        kept.record_finding(make_finding(title="Zeppelin mooring failed at the north mast", visibility="admin"))
+        answer = kept.query_topic("the zeppelin mooring failed at the north mast in the storm")
+        keeper.receipts.flush()
+        match = answer.matches[0]
+        kept.give_feedback(answer.receipt_id, match.entry_id, "helped")
+        reviewer = keeper.authenticate(make_token(kept, "reviewer", kind="human"))
+
+        assert 1 == len(list(kept.events(event_type="feedback_given")))
+        assert [] == list(reviewer.events(event_type="feedback_given"))
+
+
+class TestPulling:
+    def test_each_event_comes_once_in_order_while_it_is_written(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """Eight write while one pulls, with a filter; nothing is missed, nothing comes twice."""
+        token = make_token(kept, "auditor")
+        pulled: list[int] = []
+        with running_http(keeper) as server, ThreadPoolExecutor(8) as many:
+            writing = [many.submit(kept.record_finding, make_finding()) for _ in range(40)]
+            position = 0
+            while len(pulled) < 42:
+                query = f"/v1/events?after={position}&wait=10&limit=7&type=entry_recorded"
+                page = server.send("GET", query, token=token).json()
+                pulled += [event["position"] for event in page["events"]]
+                position = page["position"]
+            for item in writing:
+                item.result()
+
+        assert [event["position"] for event in kept.events(event_type="entry_recorded")] == pulled
+
+    def test_it_waits_without_a_connection_until_there_is_one(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """Twenty who wait hold nothing, and each is told of what is written then."""
+        token = make_token(kept, "auditor")
+        position = kept.head_position()
+        with running_http(keeper) as server, ThreadPoolExecutor(20) as many:
+            query = f"/v1/events?after={position}&wait=30&type=entry_recorded"
+            waiting = [many.submit(server.send, "GET", query, token=token) for _ in range(20)]
+            # They hold no thread either: another request is served while they wait.
+            assert 200 == server.send("GET", "/v1/events", token=token).status
+            assert_pool_is_idle(keeper)
+            kept.record_finding(make_finding())
+            replies = [item.result() for item in waiting]
+
+        assert {(position + 1,)} == {tuple(event["position"] for event in reply.json()["events"]) for reply in replies}
+
+    def test_the_time_is_over_and_nothing_came(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """An empty page, and where to go on."""
+        position = kept.head_position()
+        page = client_of(keeper, token=make_token(kept, "auditor")).get(f"/v1/events?after={position}&wait=1").json()
+
+        assert {"events": [], "next": None, "position": position} == page
+
+    def test_a_service_that_ends_lets_nobody_wait(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """The end would else be as late as the longest wait."""
+        token = make_token(kept, "auditor")
+        position = kept.head_position()
+        with ThreadPoolExecutor(1) as one:
+            with running_http(keeper) as server:
+                waiting = one.submit(server.send, "GET", f"/v1/events?after={position}&wait=60", token=token)
+                while not server.server._server.server_state.tasks:
+                    threading.Event().wait(0.01)
+            assert [] == waiting.result(timeout=30).json()["events"]
+
+    @pytest.mark.parametrize("wait", ["-1", "61", "x", "1.5"])
+    def test_a_wait_that_is_none_is_a_problem(self, keeper: Grandbo, kept: TenantMemory, wait: str) -> None:
+        """422, which names it."""
+        answer = client_of(keeper, token=make_token(kept, "auditor")).get(f"/v1/events?wait={wait}")
+
+        assert 422 == answer.status_code
 
 
 class TestAudit:

@@ -162,9 +162,10 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
 
 
 def _hooks(grandbo: Grandbo, tenant_id: UUID) -> Iterator[Check]:
-    """Which hooks prove nothing of what they deliver, and what the inbox has given up on."""
+    """Which hooks prove nothing of what they deliver, what the inbox has given up on, and who is told nothing more."""
     from grandbo.memory.hooks import list_hooks
-    from grandbo.memory.inbox import count_dead
+    from grandbo.memory.inbox import count_inbox
+    from grandbo.memory.subscriptions import list_subscriptions
 
     found = list_hooks(grandbo.database, tenant_id)
     unsigned = [f"{hook.hook_id} ({hook.source}: {hook.name})" for hook in found if not hook.is_signed]
@@ -173,9 +174,14 @@ def _hooks(grandbo: Grandbo, tenant_id: UUID) -> Iterator[Check]:
         yield Check(f"hooks {tenant_id}", "warn", what, "Let them deliver over TLS alone, and rotate their secrets.")
     elif found:
         yield Check(f"hooks {tenant_id}", "ok", f"{len(found)}, all of them signed")
-    if dead := count_dead(grandbo.database, tenant_id):
+    if dead := count_inbox(grandbo.database, tenant_id)["dead"]:
         mend = "See `grandbo inbox list --state dead`; then retry or drop them."
         yield Check(f"inbox {tenant_id}", "warn", f"{dead} deliveries could not be mapped", mend)
+    for item in list_subscriptions(grandbo.database, tenant_id):
+        if item.state == "dead" or item.attempts:
+            found_out = f"{item.state}, {item.attempts} attempts in vain: {item.error_code}"
+            mend = f"Mend its receiver, then `grandbo subscription resume {item.subscription_id}`."
+            yield Check(f"subscription {tenant_id}", "warn", found_out, mend)
 
 
 def _log(grandbo: Grandbo, tenant_id: UUID) -> Check:

@@ -89,18 +89,18 @@ def _tell_next_steps(url: str) -> None:
 
 def worker(call: Call) -> None:
     """
-    Embed what lacks a vector, map what hooks delivered, look for contradictions, note expiries.
+    Embed what lacks a vector, map what hooks delivered, tell subscriptions, look for contradictions, note expiries.
 
     For all tenants, until SIGTERM, which ends it with 0, or Ctrl-C.
     """
     settings = call.settings(serving=True, bulk=True)
-    from grandbo.workers.caretaker import Caretaker
+    from grandbo.workers.background import Background
     from grandbo.workers.embedding import EmbeddingWorker
 
     with call.open(settings) as grandbo:
-        caretaker = Caretaker(grandbo.database, clock=grandbo.clock, inbox_days=settings.inbox_days)
+        background = Background(grandbo.database, settings, grandbo.clock)
         signal.signal(signal.SIGTERM, _leave)
-        caretaker.start()
+        background.start()
         tell(f"The worker (process {os.getpid()}) watches the backlog of all tenants.")
         try:
             if grandbo.embedder is None:
@@ -115,7 +115,7 @@ def worker(call: Call) -> None:
             signal.signal(signal.SIGTERM, stop)
             running.run()
         finally:
-            caretaker.stop()
+            background.stop()
 
 
 def migrate(call: Call) -> None:

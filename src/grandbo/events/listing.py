@@ -23,7 +23,7 @@ from grandbo.errors import InvalidInput
 from grandbo.events.log import READ_HEAD, head_of
 from grandbo.events.registry import EVENT_TYPES
 from grandbo.storage.database import Database, Row
-from grandbo.storage.tables import events, principals
+from grandbo.storage.tables import candidates, entries, events, feedback, principals
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import parse_moment, require_zone, utc_text
 
@@ -47,6 +47,37 @@ COLUMNS = (
 )
 
 _REFERENCE = re.compile(r"(human|agent|hook|system):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_tiers = sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))
+_other_side = entries.alias("other_side")
+_seen_entry = sa.exists().where(
+    of_tenant(entries), entries.c.entry_id == events.c.stream_id, entries.c.visibility == sa.any_(_tiers)
+)
+_seen_candidate = sa.exists().where(
+    of_tenant(candidates),
+    candidates.c.candidate_id == events.c.stream_id,
+    candidates.c.visibility == sa.any_(_tiers),
+    sa.not_(
+        sa.exists().where(
+            of_tenant(_other_side),
+            _other_side.c.entry_id.in_([candidates.c.into_entry, candidates.c.disputes]),
+            _other_side.c.visibility != sa.all_(_tiers),
+        )
+    ),
+)
+_seen_feedback = sa.exists().where(
+    of_tenant(feedback),
+    of_tenant(entries),
+    feedback.c.feedback_id == events.c.stream_id,
+    entries.c.entry_id == feedback.c.entry_id,
+    entries.c.visibility == sa.any_(_tiers),
+)
+# For who does not see every tier: what stands above his is not there, nor is what was erased, whose tier is gone too.
+_WITHIN_TIERS = sa.case(
+    (events.c.event_type.startswith("entry_"), _seen_entry),
+    (events.c.event_type.startswith("candidate_"), _seen_candidate),
+    (events.c.event_type.startswith("feedback_"), _seen_feedback),
+    else_=events.c.subject_id.is_(None),
+)
 _PEOPLE = sa.select(principals.c.type, principals.c.principal_id, principals.c.name).where(of_tenant(principals))
 
 
@@ -61,6 +92,20 @@ class EventFilter:
     until: datetime | None = None
     after: int = 0
     limit: int | None = None
+    tiers: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Some events; what was wanted up to `position` is all in it, or was in those before."""
+
+    events: list[dict[str, Any]]
+    position: int
+    is_full: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """`{events, next, position}`; `next` is null where there is no further page."""
+        return {"events": self.events, "next": self.position if self.is_full else None, "position": self.position}
 
 
 def event_filter(
@@ -72,8 +117,9 @@ def event_filter(
     until: datetime | str | None = None,
     after: int = 0,
     limit: int | None = None,
+    tiers: tuple[str, ...] | None = None,
 ) -> EventFilter:
-    """Read what a caller wants; raises `InvalidInput`."""
+    """Read what a caller wants, within `tiers` where he does not see them all; raises `InvalidInput`."""
     if event_type is not None and event_type not in EVENT_TYPES:
         raise InvalidInput(f"type: there is no such event; known are {', '.join(sorted(EVENT_TYPES))}.", field="type")
     if not 0 <= after < 2**62:
@@ -81,7 +127,7 @@ def event_filter(
     if limit is not None and limit < 1:
         raise InvalidInput("limit: it must be at least 1.", field="limit")
     return EventFilter(
-        actor, event_type, _as_id(entry_id), _as_time(since, "since"), _as_time(until, "until"), after, limit
+        actor, event_type, _as_id(entry_id), _as_time(since, "since"), _as_time(until, "until"), after, limit, tiers
     )
 
 
@@ -93,11 +139,26 @@ def list_events(
 
     With `bodies` each has what it says as `body`, and as `body_state` whether it is `kept`, `erased` or `encrypted`.
     """
+    return _pages(database, tenant_id, wanted, _known(database, tenant_id, wanted, bodies))
+
+
+def page_of_events(database: Database, tenant_id: UUID, wanted: EventFilter, *, bodies: bool = False) -> EventPage:
+    """At most `limit` of the wanted events, and how far in the log that is all there was."""
+    known = _known(database, tenant_id, wanted, bodies)
+    found = list(_pages(database, tenant_id, wanted, known))
+    is_full = len(found) == wanted.limit
+    return EventPage(found, found[-1]["position"] if is_full else max(known[2], wanted.after), is_full)
+
+
+def _known(
+    database: Database, tenant_id: UUID, wanted: EventFilter, bodies: bool
+) -> tuple[list[str] | None, dict[str, str], int, bool]:
+    """Whose events are wanted, the names of all, the head of this moment, whether bodies are wanted."""
     names = _names(database, tenant_id)
     actors = _actors(names, wanted.actor)
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
         head = head_of(transaction.execute(READ_HEAD, {"tenant_id": tenant_id})).position
-    return _pages(database, tenant_id, wanted, (actors, names, head, bodies))
+    return actors, names, head, bodies
 
 
 def _pages(
@@ -135,6 +196,7 @@ def _statement(narrowed: frozenset[str], bodies: bool) -> sa.Select[Any]:
         "entry": events.c.stream_id == sa.bindparam("entry", type_=sa.Uuid),
         "since": events.c.recorded_at >= sa.bindparam("since", type_=recorded),
         "until": events.c.recorded_at < sa.bindparam("until", type_=recorded),
+        "tiers": _WITHIN_TIERS,
     }
     where = [
         of_tenant(events),
@@ -153,6 +215,7 @@ def _narrowing(wanted: EventFilter, actors: list[str] | None) -> dict[str, Any]:
         "entry": wanted.entry_id,
         "since": wanted.since,
         "until": wanted.until,
+        "tiers": None if wanted.tiers is None else list(wanted.tiers),
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -43,6 +43,8 @@ from grandbo.http.receipt_routes import receipt_routes
 from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
 from grandbo.http.resource import Resource
 from grandbo.http.schemas import DOCUMENTS
+from grandbo.http.subscription_routes import subscription_routes
+from grandbo.http.subscription_schemas import SUBSCRIPTION_DOCUMENTS
 from grandbo.http.tool_routes import tool_routes
 from grandbo.library import Grandbo
 from grandbo.mcp.over_http import PATH, Endpoint
@@ -104,7 +106,8 @@ def build_app(
     app.include_router(entry_routes(grandbo))
     app.include_router(receipt_routes(grandbo))
     app.include_router(impact_routes(grandbo))
-    app.include_router(audit_routes(grandbo))
+    readiness = readiness or Readiness(grandbo)
+    app.include_router(audit_routes(grandbo, readiness))
     app.include_router(care_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
@@ -117,10 +120,11 @@ def build_app(
     app.include_router(tenant_routes(grandbo))
     app.include_router(hook_routes(grandbo))
     app.include_router(inbox_routes(grandbo))
+    app.include_router(subscription_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     if resource is not None:
         app.router.routes.extend(resource.routes())
-    app.include_router(process_routes(readiness or Readiness(grandbo), metrics))
+    app.include_router(process_routes(readiness, metrics))
     app.router.routes.extend(web.routes())
     install_handlers(app, resource.metadata_url if resource else None)
     documents = (
@@ -137,6 +141,7 @@ def build_app(
         CARE_DOCUMENTS,
         KEY_DOCUMENTS,
         HOOK_DOCUMENTS,
+        SUBSCRIPTION_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(

@@ -2,19 +2,28 @@
 
 # Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
 
+import asyncio
+import time
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
-from grandbo.events.listing import COLUMNS
+from grandbo.events.listing import COLUMNS, EventPage
+from grandbo.http.health import Readiness
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import problems
 from grandbo.library import Grandbo, TenantMemory
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1_000
+LONGEST_WAIT = 60
+# Between two looks at the head; nothing is held in between, neither a connection nor a thread.
+LOOK_SECONDS = 0.5
+# Beyond so many that wait in this process, one is answered at once, with what there is.
+MOST_WAITING = 200
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer", "minimum": 0}
@@ -33,10 +42,11 @@ _Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 _Time = Annotated[str | None, Query(description="RFC 3339 with a zone, or a date. `since` is in the range.")]
 
 
-def audit_routes(grandbo: Grandbo) -> APIRouter:
+def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
     """The routes of the log of one memory."""
     routes = APIRouter(prefix="/v1")
     Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
+    waiting = _Waiting(readiness)
 
     @routes.get(
         "/events",
@@ -45,7 +55,7 @@ def audit_routes(grandbo: Grandbo) -> APIRouter:
         response_class=JSONResponse,
         responses={200: _answer("A page.", _page()), **problems(401, 403, 421, 422, 503)},
     )
-    def list_events(
+    async def list_events(
         memory: Caller,
         actor: _Actor = None,
         event_type: Annotated[str | None, Query(alias="type", description="What was done.")] = None,
@@ -54,12 +64,21 @@ def audit_routes(grandbo: Grandbo) -> APIRouter:
         until: _Time = None,
         after: _Position = 0,
         limit: _Limit = DEFAULT_PAGE,
-        bodies: Annotated[bool, Query(description="Also what was written.")] = False,
+        bodies: Annotated[bool, Query(description="Also what was written, to who sees every tier.")] = False,
+        wait: Annotated[
+            int, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for the first event, where there is none.")
+        ] = 0,
     ) -> Response:
-        """Who did what, to which entry, when. Positions have no gaps, so pages miss nothing."""
+        """
+        Who did what, to which entry, when. Positions have no gaps, so pages miss nothing: go on `after` the `position`
+        of this page, with `wait`, and each event comes once, in order.
+        """
         wanted = {"actor": actor, "event_type": event_type, "entry_id": entry, "since": since, "until": until}
-        found = list(memory.events(**wanted, after=after, limit=limit, bodies=bodies))
-        return JSONResponse({"events": found, "next": found[-1]["position"] if len(found) == limit else None})
+        asked: dict[str, Any] = {**wanted, "limit": limit, "bodies": bodies}
+        page = await run_in_threadpool(memory.page_of_events, **asked, after=after)
+        if not page.events and wait:
+            page = await waiting.for_events(memory, asked, page, wait)
+        return JSONResponse(page.as_dict())
 
     @routes.get(
         "/audit/verify",
@@ -96,6 +115,29 @@ def audit_routes(grandbo: Grandbo) -> APIRouter:
     return routes
 
 
+class _Waiting:
+    """Those who wait for an event. Only the head is looked at until it has moved."""
+
+    def __init__(self, readiness: Readiness) -> None:
+        self._readiness = readiness
+        self._count = 0
+
+    async def for_events(self, memory: TenantMemory, asked: dict[str, Any], page: EventPage, wait: int) -> EventPage:
+        """The first page that holds something, or the last that held nothing when the time was over."""
+        if self._count >= MOST_WAITING:
+            return page
+        ends_at = time.monotonic() + wait
+        self._count += 1
+        try:
+            while not page.events and not self._readiness.is_stopping and time.monotonic() < ends_at:
+                await asyncio.sleep(min(LOOK_SECONDS, max(ends_at - time.monotonic(), 0)))
+                if await run_in_threadpool(memory.head_position) > page.position:
+                    page = await run_in_threadpool(memory.page_of_events, **asked, after=page.position)
+        finally:
+            self._count -= 1
+        return page
+
+
 def _audit_problems() -> dict[int | str, dict[str, Any]]:
     return problems(401, 403, 421, 422, 503)
 
@@ -121,7 +163,9 @@ def _page() -> dict[str, Any]:
         "body_state": {"type": "string", "enum": ["kept", "erased", "encrypted"]},
         "body": _or_null({"type": "object"}),
     }
-    return _object({"events": {"type": "array", "items": _object(fields, bodies)}, "next": _or_null(_NUMBER)})
+    return _object(
+        {"events": {"type": "array", "items": _object(fields, bodies)}, "next": _or_null(_NUMBER), "position": _NUMBER}
+    )
 
 
 def _verification() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import structlog
@@ -15,6 +16,8 @@ from prometheus_client.registry import Collector
 
 from grandbo.errors import GrandboError
 from grandbo.library import Grandbo
+from grandbo.memory.inbox import count_inbox
+from grandbo.memory.subscriptions import STATES, count_subscriptions
 from grandbo.storage.tenancy import all_tenants
 from grandbo.workers.backlog import count_backlog
 
@@ -94,7 +97,8 @@ class _State(Collector):
 
     def __init__(self, grandbo: Grandbo, clock: Callable[[], float]) -> None:
         self._grandbo = grandbo
-        self._backlog = _Backlog(grandbo, clock)
+        self._backlog = _Counted(lambda: _backlog(grandbo), clock)
+        self._ways_counted = _Counted(lambda: _ways(grandbo), clock)
 
     def describe(self) -> list[Metric]:
         """Nothing: registering must not touch the database."""
@@ -111,13 +115,14 @@ class _State(Collector):
             "Requests that wait for a database connection.",
             value=stats.get("requests_waiting", 0),
         )
-        pending, dead = self._backlog.counts()
+        counts = self._backlog.counts()
         backlog = GaugeMetricFamily(
             "grandbo_embedding_backlog", "Entries without a vector, over all tenants.", labels=["state"]
         )
-        backlog.add_metric(["pending"], pending)
-        backlog.add_metric(["dead"], dead)
+        backlog.add_metric(["pending"], counts["pending"])
+        backlog.add_metric(["dead"], counts["dead"])
         yield backlog
+        yield from self._ways()
         yield GaugeMetricFamily(
             "grandbo_worker_last_pass_age_seconds",
             "Seconds since the embedding worker's last pass; NaN where none ran.",
@@ -130,6 +135,28 @@ class _State(Collector):
         receipts.add_metric(["dropped"], self._grandbo.receipts.dropped)
         return receipts
 
+    def _ways(self) -> Iterator[Metric]:
+        """What waits on its way in, and on its way out."""
+        waiting = self._ways_counted.counts()
+        inbox = GaugeMetricFamily("grandbo_inbox", "Deliveries of hooks, over all tenants.", labels=["state"])
+        for state in ("received", "dead"):
+            inbox.add_metric([state], waiting[f"inbox_{state}"])
+        yield inbox
+        subscriptions = GaugeMetricFamily("grandbo_subscriptions", "Subscriptions, over all tenants.", labels=["state"])
+        for state in STATES:
+            subscriptions.add_metric([state], waiting[state])
+        yield subscriptions
+        yield GaugeMetricFamily(
+            "grandbo_subscription_positions_behind",
+            "How many positions the subscription that is last is behind its log; paused ones are left out.",
+            value=waiting["behind"],
+        )
+        deliverer = self._grandbo.background.deliverer if self._grandbo.background else None
+        sent = CounterMetricFamily("grandbo_events_sent", "Events sent to subscriptions.", labels=["outcome"])
+        sent.add_metric(["delivered"], deliverer.delivered if deliverer else 0)
+        sent.add_metric(["failed"], deliverer.failed if deliverer else 0)
+        yield sent
+
     def _worker_age(self) -> float:
         worker = self._grandbo.worker
         if worker is None or worker.last_pass_at is None:
@@ -137,32 +164,46 @@ class _State(Collector):
         return time.monotonic() - worker.last_pass_at
 
 
-class _Backlog:
-    """The backlog of all tenants, counted at most every 15 seconds however often it is asked for."""
+class _Counted:
+    """Counts over all tenants, taken at most every 15 seconds however often they are asked for."""
 
-    def __init__(self, grandbo: Grandbo, clock: Callable[[], float]) -> None:
-        self._grandbo = grandbo
+    def __init__(self, count: Callable[[], dict[str, float]], clock: Callable[[], float]) -> None:
+        self._count = count
         self._clock = clock
         self._lock = threading.Lock()
         self._counted_at = -math.inf
-        self._counts = (math.nan, math.nan)
+        self._counts: dict[str, float] = {}
 
-    def counts(self) -> tuple[float, float]:
-        """Pending and dead; NaN where there is no embedder, or the database cannot say."""
+    def counts(self) -> dict[str, float]:
+        """By name; NaN for what the database cannot say."""
         with self._lock:
             if self._clock() - self._counted_at >= BACKLOG_SECONDS:
-                self._counts = self._count()
+                try:
+                    self._counts = self._count()
+                except GrandboError as error:
+                    log.warning("backlog_not_counted", code=error.code)
+                    self._counts = {}
                 self._counted_at = self._clock()
-            return self._counts
+            return defaultdict(lambda: math.nan, self._counts)
 
-    def _count(self) -> tuple[float, float]:
-        embedder = self._grandbo.embedder
-        if embedder is None:
-            return math.nan, math.nan
-        database, stamp = self._grandbo.database, embedder.stamp.id
-        try:
-            found = [count_backlog(database, tenant_id, stamp) for tenant_id in all_tenants(database)]
-        except GrandboError as error:
-            log.warning("backlog_not_counted", code=error.code)
-            return math.nan, math.nan
-        return sum(counts.pending for counts in found), sum(counts.dead for counts in found)
+
+def _backlog(grandbo: Grandbo) -> dict[str, float]:
+    """Entries without a vector; nothing where there is no embedder."""
+    if grandbo.embedder is None:
+        return {}
+    stamp = grandbo.embedder.stamp.id
+    found = [count_backlog(grandbo.database, tenant_id, stamp) for tenant_id in all_tenants(grandbo.database)]
+    return {"pending": sum(counts.pending for counts in found), "dead": sum(counts.dead for counts in found)}
+
+
+def _ways(grandbo: Grandbo) -> dict[str, float]:
+    """What the inboxes hold, and how the subscriptions stand."""
+    told: dict[str, float] = dict.fromkeys(("inbox_received", "inbox_dead", "behind", *STATES), 0)
+    for tenant_id in all_tenants(grandbo.database):
+        for state, count in count_inbox(grandbo.database, tenant_id).items():
+            told[f"inbox_{state}"] += count
+        counts = count_subscriptions(grandbo.database, tenant_id)
+        told["behind"] = max(told["behind"], counts.pop("behind"))
+        for state, count in counts.items():
+            told[state] += count
+    return told

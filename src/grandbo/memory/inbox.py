@@ -88,7 +88,9 @@ _PAGE = (
     .order_by(inbox.c.delivery_id.desc())
     .limit(sa.bindparam("page", type_=sa.Integer))
 )
-_DEAD = sa.select(sa.func.count().label("dead")).where(of_tenant(inbox), inbox.c.state == "dead")
+_COUNTS = sa.select(
+    *(sa.func.count().filter(inbox.c.state == state).label(state) for state in ("received", "dead"))
+).where(of_tenant(inbox), sa.or_(inbox.c.state == "received", inbox.c.state == "dead"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +184,10 @@ def list_deliveries(
     return {"deliveries": [shown(row, has_body=row["has_body"]) for row in rows[:size]], "next": more}
 
 
-def count_dead(database: Database, tenant_id: UUID) -> int:
-    """How many deliveries wait for a person."""
+def count_inbox(database: Database, tenant_id: UUID) -> dict[str, int]:
+    """How many deliveries are `received` and wait to be mapped, and how many are `dead` and wait for a person."""
     with database.transaction("writer", tenant_id, read_only=True) as transaction:
-        dead: int = transaction.execute(_DEAD, {"tenant_id": tenant_id})[0]["dead"]
-    return dead
+        return dict(transaction.execute(_COUNTS, {"tenant_id": tenant_id})[0])
 
 
 def show_delivery(database: Database, tenant_id: UUID, delivery_id: UUID) -> dict[str, Any]:

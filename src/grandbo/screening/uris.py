@@ -14,7 +14,7 @@ REFUSED_SCHEMES = frozenset(
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.IGNORECASE)
 _LOCAL_NAMES = ("localhost", "localhost.localdomain", "metadata", "metadata.google.internal", "instance-data")
 # Addresses at which clouds tell a machine its credentials, besides the link-local ones.
-_METADATA = frozenset({"100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254"})
+METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254"})
 _NUMBER = re.compile(r"0x[0-9a-f]+|[0-9]+", re.IGNORECASE)
 
 
@@ -45,14 +45,14 @@ def uri_problem(uri: str) -> str | None:
 def _is_inside(host: str) -> bool:
     if host in _LOCAL_NAMES or host.endswith(".localhost"):
         return True
-    address = _address(host)
+    address = address_of_host(host)
     if address is None:
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
-    return str(mapped) in _METADATA or mapped.is_loopback or mapped.is_link_local or mapped.is_unspecified
+    return str(mapped) in METADATA_ADDRESSES or mapped.is_loopback or mapped.is_link_local or mapped.is_unspecified
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def address_of_host(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The address that a host is, in any spelling that a client takes: `127.1`, `0x7f000001`, `2130706433`."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])

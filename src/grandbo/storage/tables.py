@@ -12,12 +12,18 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.storage import inbox_tables, subject_tables
+from grandbo.storage import subject_tables
+from grandbo.storage.care_tables import contradiction_checks as contradiction_checks
+from grandbo.storage.care_tables import notes as notes
+from grandbo.storage.inbox_tables import SCHEMA as SCHEMA
+from grandbo.storage.inbox_tables import hooks as hooks
+from grandbo.storage.inbox_tables import inbox as inbox
+from grandbo.storage.inbox_tables import incidents as incidents
+from grandbo.storage.inbox_tables import metadata as metadata
+from grandbo.storage.subscription_tables import subscriptions as subscriptions
 from grandbo.storage.vectors import Vector
 
-SCHEMA = inbox_tables.SCHEMA
 SCRATCH_SCHEMA = "grandbo_scratch"
-metadata = inbox_tables.metadata
 
 _Time = sa.DateTime(timezone=True)
 _Texts = pg.ARRAY(sa.Text)
@@ -344,31 +350,7 @@ receipt_entries = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
 )
 
-notes = sa.Table(
-    "org_memory_notes",
-    metadata,
-    _tenant(),
-    sa.Column("investigation_id", sa.Text, primary_key=True),
-    sa.Column("note_id", sa.Uuid, primary_key=True),
-    sa.Column("role", sa.Text, nullable=False),
-    sa.Column("author", sa.Text, nullable=False),
-    sa.Column("tiers", _Texts, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("noted_at", _Time, nullable=False),
-)
-
-# Up to which revision an entry was compared with its neighbours, under which version of the rules.
-contradiction_checks = sa.Table(
-    "org_memory_contradiction_checks",
-    metadata,
-    _tenant(),
-    sa.Column("entry_id", sa.Uuid, primary_key=True),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("revision", sa.Integer, nullable=False),
-)
-
 erasures = subject_tables.erasures
-hooks, inbox, incidents = inbox_tables.hooks, inbox_tables.inbox, inbox_tables.incidents
 
 OPERATIONAL: tuple[sa.Table, ...] = (
     principals,
@@ -384,4 +366,5 @@ OPERATIONAL: tuple[sa.Table, ...] = (
     inbox,
     incidents,
     confirmations,
+    subscriptions,
 )

@@ -156,6 +156,10 @@ HOOK_POLICIES: dict[str, tuple[Policy, ...]] = {
     "org_memory_incidents": (Policy("incident_keep", "ALL", "grandbo_writer"),),
 }
 
+SUBSCRIPTION_POLICIES: dict[str, tuple[Policy, ...]] = {
+    "org_memory_subscriptions": (Policy("subscription_keep", "ALL", "grandbo_writer"),),
+}
+
 
 def predicate(scope: Scope, *, distributed: bool = False) -> str:
     """The condition of a policy, as SQL."""
