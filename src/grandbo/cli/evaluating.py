@@ -100,10 +100,17 @@ def _opened(call: Call, home: Path | None) -> Iterator[Grandbo]:
             yield grandbo
         return
     with contextlib.ExitStack() as stack:
-        folder = home or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grandbo-eval-")))
+        folder = home or _passing_home(stack)
         own = {"home": folder.absolute(), "database_url": None, "admin_database_url": None}
         tell("Starting PostgreSQL …")
         yield stack.enter_context(call.open(settings.model_copy(update=own)))
+
+
+def _passing_home(stack: contextlib.ExitStack) -> Path:
+    """A home that is gone afterwards; root's server runs under another account, which has to get through to it."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grandbo-eval-")))
+    folder.chmod(0o755)
+    return folder / "home"
 
 
 def _corpus(corpus: Path | None, topics: Path, qrels: Path | None, topic_field: str) -> Load:
