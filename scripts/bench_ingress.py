@@ -1,8 +1,8 @@
 """
 How long a tool waits for its 202 while nothing is mapped: the mapper stands before a lock, the inbox fills.
 
-By one sender after the other, by eight at fifty a second between them, and by eight as fast as they can; the last says how
-many a second there is room for, and its times are those of a service that is full.
+By one sender, one delivery after the other; by eight, at fifty a second between them; and by eight as fast as they can,
+which says how many a second there is room for: those times are of a service that is full.
 """
 
 from __future__ import annotations
