@@ -28,6 +28,7 @@ import structlog
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from scripts.bench_doors import doors, up
+from scripts.bench_ingress import ingress
 from scripts.bench_past import past, receipts
 from scripts.bench_timing import in_turn, progress, ratio, spread
 
@@ -307,6 +308,8 @@ def main() -> None:
             bench.figures["receipts"] = receipts(bench.grandbo, memory, bench.sentence, 400 // share)
             bench.figures["past"] = past(bench.grandbo, bench.finding, bench.sentence, 20_000 // share, 100 // share)
             bench.idle_memory()
+            with bench.admin() as conn:
+                bench.figures["ingress"] = ingress(bench.grandbo, conn, bench.home, 2_000 // share)
             bench.figures["doors"] = doors(bench.home, 200 // share, 20 // share)
             if arguments.incidents:
                 bench.real(arguments.incidents)

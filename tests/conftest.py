@@ -17,7 +17,8 @@ from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase, TestServer, running_server
 from tests.support.providers import words_embedder
 
-for _name in [name for name in os.environ if name.startswith("GRANDBO_")]:
+# What a campaign is told stays: how many kills, where the documents are.
+for _name in [name for name in os.environ if name.startswith("GRANDBO_") and not name.startswith("GRANDBO_CAMPAIGN_")]:
     del os.environ[_name]
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from grandbo.documents.files import format_of, text_of
+from grandbo.documents.files import PDF_MAGIC, POSTMORTEM_FORMATS, format_of, text_of
 from grandbo.documents.findings import POSTMORTEMS, postmortem_findings, runbook_findings
-from grandbo.documents.folders import Found, documents_in
+from grandbo.documents.folders import Found, Given, documents_in, named
 from grandbo.documents.html import html_title, to_markdown
+from grandbo.documents.pdf import text_of_pdf
 from grandbo.documents.postmortem import PostMortem, read_postmortem
 from grandbo.documents.runbook import read_runbooks
 from grandbo.errors import EvidenceMissing, GrandboError, InvalidInput
 from grandbo.finding_limits import NAME_LIMIT
 from grandbo.memory.following import Follower, FollowReport
+from grandbo.memory.policy import may
 from grandbo.text import check_text
 from grandbo.types import digest_of
 from grandbo.verbs import Verbs
@@ -52,14 +54,15 @@ class Documenting(Verbs):
         dry_run: bool = False,
     ) -> PostMortemReport:
         """
-        Take in a post-mortem in Markdown or HTML: as a candidate, or with `record` as a finding.
+        Take in a post-mortem in Markdown, HTML or PDF: as a candidate, or with `record` as a finding.
 
         Args:
             name: of its file: tells the format, and people what it is.
             uri: where it stands; else what its front matter says. A finding needs one.
 
         Raises:
-            InvalidInput, LimitExceeded, EvidenceMissing: it cannot be read, or has no place that could be cited.
+            InvalidInput, LimitExceeded, PdfRefused, EvidenceMissing: it cannot be read, or has no place that could be
+                cited.
         """
         report = PostMortemReport()
         documents = self._postmortem(raw, name, uri, report, needs_uri=record)
@@ -141,8 +144,9 @@ class Documenting(Verbs):
             )
         report = PostMortemReport()
         follower = self._follower(visibility, dry_run)
-        found = [item for item in documents_in(path) if format_of(item.path) != "yaml"]
+        found = documents_in(path, POSTMORTEM_FORMATS)
         own = _collection(path, collection)
+        present: list[str] = []
         for place, item in enumerate(found, start=1):
             try:
                 uri = _joined(base_uri, item.path)
@@ -152,18 +156,52 @@ class Documenting(Verbs):
             except GrandboError as error:
                 report.refuse(item.path, error)
             else:
+                present += [document["external_id"] for document in documents]
                 self._take_in(documents, report, record, follower)
             if progress:
                 progress(place, len(found))
+        gone = (present, [f"{own}/{item['document']}" for item in report.errors], POSTMORTEMS, report)
+        if may(self.principal, "record"):
+            follower.vanished(*gone, archive=archive_vanished, within=f"{own}/")
+        follower.unsupported(*gone, within=f"{own}/")
+        return report
+
+    def import_runbook_files(
+        self,
+        files: Sequence[tuple[str, bytes]],
+        *,
+        collection: str,
+        base_uri: str = "",
+        service: str = "",
+        visibility: str | None = None,
+        dry_run: bool = False,
+    ) -> FollowReport:
+        """
+        Take in runbooks that are no files here, each as its path and its bytes. What is not given has not vanished.
+
+        Raises:
+            InvalidInput: none, no collection, or a path that cannot be one.
+        """
+        if not files or not collection.strip():
+            raise InvalidInput("Give at least one file, and the collection that they are of.", field="files")
+        found = [Given(_path(name), raw) for name, raw in files]
+        report = FollowReport()
+        own = check_text(collection, "collection", limit=NAME_LIMIT // 2, single_line=True)
+        documents, _ = self._runbooks(found, own, base_uri, service, report)
+        self._follower(visibility, dry_run).follow(documents, f"runbooks:{own}", report)
+        self._changed()
         return report
 
     def _postmortem(
         self, raw: bytes, name: str, uri: str, report: PostMortemReport, *, needs_uri: bool, own_id: str = ""
     ) -> list[dict[str, Any]]:
-        text = text_of(raw)
         kind = format_of(name, "markdown") if name else "markdown"
         if kind == "yaml":
-            raise InvalidInput("A post-mortem is Markdown or HTML; YAML is for runbooks.", field="file")
+            raise InvalidInput("A post-mortem is Markdown, HTML or PDF; YAML is for runbooks.", field="file")
+        is_pdf = raw.startswith(PDF_MAGIC) and kind == "pdf"
+        if kind == "pdf" and not is_pdf:
+            raise InvalidInput("This is no PDF, whatever its name says.", field="file")
+        text = text_of(text_of_pdf(raw).encode() if is_pdf else raw)
         title = html_title(text) if kind == "html" else ""
         read = read_postmortem(to_markdown(text) if kind == "html" else text, title=title or Path(name).stem)
         place = uri or read.uri
@@ -187,7 +225,7 @@ class Documenting(Verbs):
         self._changed()
 
     def _runbooks(
-        self, found: list[Found], collection: str, base_uri: str, service: str, report: FollowReport
+        self, found: Sequence[Found | Given], collection: str, base_uri: str, service: str, report: FollowReport
     ) -> tuple[list[dict[str, Any]], list[str]]:
         """The findings of all files, and their ids; a file that cannot be read is refused and the rest goes on."""
         documents: list[dict[str, Any]] = []
@@ -210,6 +248,14 @@ def _collection(path: Path, given: str) -> str:
     own = path.resolve()
     name = given or (own.name if own.is_dir() else own.parent.name) or "documents"
     return check_text(name, "collection", limit=NAME_LIMIT // 2, single_line=True)
+
+
+def _path(name: str) -> str:
+    """A path as a folder would give it: it is the identity of what comes of the file."""
+    parts = name.split("/")
+    if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        raise InvalidInput("name: it must be a path such as queue/restart.md.", field="name")
+    return named(check_text(name, "name", limit=NAME_LIMIT, single_line=True))
 
 
 def _joined(base_uri: str, path: str) -> str:

@@ -88,6 +88,12 @@ class DestinationRefused(InvalidInput):
     code = "destination_refused"
 
 
+class PdfRefused(InvalidInput):
+    """The PDF is encrypted, broken, without text or too much; `reason` says which, the message what to do."""
+
+    code = "pdf_refused"
+
+
 class TopicTooShort(InvalidInput):
     """The topic says too little; write a sentence: the symptom, the suspected mechanism, the component."""
 

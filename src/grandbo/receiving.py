@@ -11,7 +11,7 @@ import structlog
 from grandbo.errors import InvalidInput
 from grandbo.hooks import signatures
 from grandbo.hooks.drafts import Draft, Ignored, Unmappable
-from grandbo.hooks.sources.grandbo import GRANDBO, SAMPLE
+from grandbo.hooks.samples import sample_of
 from grandbo.memory import hooks, inbox
 from grandbo.memory.hooks import Hook
 from grandbo.memory.incidents import document_of_incident, fold, has_cause, is_closed
@@ -70,19 +70,15 @@ class Receiving(Verbs):
         Sign a delivery with the hook's own secret, verify it, and show what would be mapped; nothing is written.
 
         Args:
-            payload: what the tool would send; for a hook of Grandbo's own format there is a sample.
+            payload: what the tool would send; a sample of its source unless given.
 
         Raises:
-            NotFound. InvalidInput: the payload is not one that the source sends, or there is none.
+            NotFound. InvalidInput: the payload is not one that the source sends.
         """
         require(self.principal, "administer")
         hook, held = hooks.read_hook(self._database, self.tenant.tenant_id, hook_id)
         source = hooks.source_named(hook.source)
-        if payload is None and hook.source != GRANDBO.name:
-            raise InvalidInput(
-                f"payload: give one that {hook.source} sends; there is no sample of it.", field="payload"
-            )
-        body = json.dumps(SAMPLE if payload is None else payload).encode()
+        body = json.dumps(sample_of(hook.source) if payload is None else payload).encode()
         now = self._clock()()
         headers = signatures.sign(source.signature, body, f"test-{new_id()}", held[0], now)
         checked = hooks.authenticate_delivery(

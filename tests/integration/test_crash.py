@@ -13,14 +13,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from grandbo.library import Grandbo
+from grandbo.library import Grandbo, TenantMemory
 from grandbo.settings import Settings
 from tests.support.providers import words_embedder
+from tests.support.receiver import Receiver, listening
 
 ROOT = Path(__file__).parents[2]
 TENANT = "crash"
@@ -138,6 +141,58 @@ def _hashes(grandbo: Grandbo, tenant_id: Any) -> dict[int, str]:
         return {row["position"]: row["hash"].hex() for row in read_rows(transaction, tenant_id)}
 
 
+def _ways_campaign(kills: int, seed: int) -> dict[str, int]:
+    """Kill who delivers, who maps and tells, and the server; then nothing is lost, doubled or out of order."""
+    rng = random.Random(seed)
+    with _home() as home, listening() as receiver:
+        settings = Settings.load(home=home, embedder="none", send_internal=True)
+        with Grandbo.open(settings=settings) as grandbo:
+            grandbo.create_tenant(TENANT)
+            memory = grandbo.tenant(TENANT)
+            hook, secret = memory.create_hook("grandbo", "crash", direct=True)
+            subscription, _ = memory.create_subscription(receiver.url, "bus", event_types=["entry_recorded"])
+        roles = {"tool": f"tool {hook.hook_id} {secret}", "worker": "worker"}
+        children = {name: Child(role, home) for name, role in roles.items()}
+        delivered: list[str] = []
+        for _ in range(kills):
+            for child in children.values():
+                child.wait_until_ready()
+            # Not a wait for anything: the moment of the kill is what is random here.
+            threading.Event().wait(rng.uniform(0.05, 0.6))
+            victim = rng.choice(["server", *sorted(roles)])
+            if victim == "server":
+                _kill_postmaster(home)
+            else:
+                children[victim].kill()
+                delivered += [item["delivery_id"] for item in children[victim].acknowledged]
+                children[victim] = Child(roles[victim], home)
+        for child in children.values():
+            child.wait_until_ready()
+            child.kill()
+            delivered += [item["delivery_id"] for item in child.acknowledged]
+        later = datetime.now(UTC) + timedelta(minutes=10)
+        with Grandbo.open(settings=settings, clock=lambda: later) as grandbo:
+            memory = grandbo.tenant(TENANT)
+            while memory.map_deliveries().total:
+                pass
+            memory.resume_subscription(subscription.subscription_id)
+            memory.deliver_events()
+            return _check_ways(memory, delivered, receiver)
+
+
+def _check_ways(memory: TenantMemory, delivered: list[str], receiver: Receiver) -> dict[str, int]:
+    outcomes = [memory.delivery(UUID(one))["outcomes"][0] for one in delivered]
+    assert {"recorded"} == {one["outcome"] for one in outcomes}
+    assert len({one["entry_id"] for one in outcomes}) == len(set(delivered))
+    recorded = [event["position"] for event in memory.events(event_type="entry_recorded")]
+    assert len(recorded) >= len(set(delivered))
+    first_told = list(dict.fromkeys(receiver.positions))
+    assert recorded == first_told
+    assert memory.verify().first_bad is None
+    repeated = len(receiver.positions) - len(first_told)
+    return {"delivered": len(delivered), "entries": len(recorded), "told": len(first_told), "repeated": repeated}
+
+
 class TestKill:
     def test_a_few_kills_lose_nothing_that_was_acknowledged(self) -> None:
         """Six kills at random moments: every acknowledgement is in the log with its hash, and the backlog drains."""
@@ -145,6 +200,21 @@ class TestKill:
 
         assert figures["acknowledged"] > 0
         assert 0 == figures["lost"]
+
+    def test_what_tools_deliver_and_subscriptions_are_told_survives_kills(self) -> None:
+        """Kills between store, map, append and telling: each delivery is one entry, each event is told, in order."""
+        figures = _ways_campaign(4, seed=20260103)
+
+        assert figures["delivered"] > 0
+        assert figures["told"] > 0
+
+    @pytest.mark.campaign
+    def test_many_kills_on_the_ways_in_and_out(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """The same over many more; the figures are printed."""
+        figures = _ways_campaign(int(os.environ.get("GRANDBO_CAMPAIGN_KILLS", "60")), seed=int(time.time()))
+
+        with capsys.disabled():
+            print(f"\nkill -9 campaign, ways in and out: {figures}")
 
     @pytest.mark.campaign
     def test_many_kills_lose_nothing_that_was_acknowledged(self, capsys: pytest.CaptureFixture[str]) -> None:

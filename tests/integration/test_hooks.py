@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from starlette.testclient import TestClient
 
 from grandbo.errors import InvalidInput, NotFound, Unauthenticated
 from grandbo.hooks import signatures
+from grandbo.hooks.sources import SOURCES
 from grandbo.http import build_app
 from grandbo.http.app import DELIVERY_LIMIT_BYTES
 from grandbo.library import Grandbo, TenantMemory
@@ -157,6 +159,39 @@ class TestDoor:
         assert 1 == tool.memory.map_deliveries().dead
         (kept,) = tool.memory.inbox(state="dead")["deliveries"]
         assert code == kept["error_code"]
+
+    @pytest.mark.parametrize(
+        ("source", "body", "headers"),
+        [
+            ("pagerduty", b"\xff\xfe no UTF-8", {}),
+            ("pagerduty", gzip.compress(b"0" * 100_000_000), {"Content-Encoding": "gzip"}),
+            ("pagerduty", b'{"a":' * 100_000, {}),
+            ("alertmanager", b"\xff\xfe no UTF-8", {"Content-Type": "text/plain"}),
+            ("alertmanager", gzip.compress(b"0" * 100_000_000), {"Content-Encoding": "gzip"}),
+        ],
+        ids=["no-utf8", "bomb", "deep", "no-utf8-unsigned", "bomb-unsigned"],
+    )
+    def test_bytes_of_any_kind_are_taken_in_and_never_unpacked(
+        self, grandbo: Grandbo, memory: TenantMemory, client: TestClient, source: str, body: bytes, headers: Any
+    ) -> None:
+        """From whoever has the secret; kept as they came, byte for byte, and dead once somebody tried to read them."""
+        hook, secret = memory.create_hook(source, "n")
+        signed = signatures.sign(SOURCES[source].signature, body, "one", secret, datetime.now(UTC))
+
+        assert 202 == client.post(hook.path, content=body, headers={**headers, **signed}).status_code
+        assert 1 == memory.map_deliveries().dead
+        (kept,) = memory.inbox()["deliveries"]
+        assert ("not_json", len(body)) == (kept["error_code"], kept["bytes"])
+
+    def test_two_mebibytes_are_refused_as_they_stream(self, tool: Tool) -> None:
+        """Without a word of their length, too: 413 at the limit, and no row."""
+
+        def pieces() -> Iterator[bytes]:
+            for _ in range(32):
+                yield b"x" * 65_536
+
+        answer = client_of(tool.grandbo).post(tool.hook.path, content=pieces())
+        assert (413, []) == (answer.status_code, tool.memory.inbox()["deliveries"])
 
     def test_an_unknown_event_is_ignored(self, tool: Tool) -> None:
         """Taken in, and said to be nothing to remember."""

@@ -427,6 +427,7 @@ class TestRefused:
             (b"a: 1\n", "a.yaml"),
             (b"- 1\n", "a.yml"),
             (b"text", "a.exe"),
+            (b"%PDF-1.7", "a.pdf"),
             (b"- a\n" * 20_001, "a.md"),
             (b"---\n- a\n---\ntext\n", "a.md"),
             (b"<p>" + b"<div>" * 2_000 + b"x", "a.html"),

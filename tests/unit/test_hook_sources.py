@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import json
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grandbo.finding_limits import BODY_LIMIT_BYTES, EVIDENCE_LIMIT, SUMMARY_LIMIT, TITLE_LIMIT
+from grandbo.hooks import signatures
 from grandbo.hooks.drafts import Draft, Ignored, Mapped, Unmappable
 from grandbo.hooks.reading import KEY_LIMIT
+from grandbo.hooks.samples import sample_of
 from grandbo.hooks.sources import SOURCES, datadog, servicenow
 from grandbo.memory.finding import parse_finding
 from tests.support.snapshots import check_snapshot
@@ -93,6 +95,21 @@ class TestFixtures:
             return
         for draft in () if isinstance(mapped, Ignored) else mapped:
             _check_storable(draft)
+
+    @pytest.mark.parametrize("source", sorted(SOURCES))
+    def test_every_source_has_a_sample_that_ends_an_incident(self, source: str) -> None:
+        """What `hook test` sends is signed, verified and mapped as the real thing, and nobody's name is in it."""
+        sample = sample_of(source)
+        body, now = json.dumps(sample).encode(), datetime.now(UTC)
+        secret = signatures.new_secret(SOURCES[source].signature)
+        headers = signatures.sign(SOURCES[source].signature, body, "test-1", secret, now)
+
+        assert signatures.verify(SOURCES[source].signature, body, headers, [secret], now)
+        mapped = SOURCES[source].map(sample, headers)
+        assert not isinstance(mapped, Ignored)
+        assert {draft.event for draft in mapped} <= {"resolved", "postmortem"}
+        assert not any(draft.is_drill or draft.is_private for draft in mapped)
+        assert not [sign for sign in SECRET_SIGNS if sign in json.dumps(sample)]
 
     def test_every_source_has_fixtures_of_each_outcome(self) -> None:
         """Drafts and an unmappable payload for each; nothing lies there for a source that is none."""

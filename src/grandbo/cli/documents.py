@@ -40,7 +40,9 @@ def register(app: typer.Typer) -> None:
 
 def postmortem(
     call: Call,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="Markdown or HTML; `-` for standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|DIR|-", help="Markdown, HTML or PDF, a folder; `-` for standard input.")
+    ],
     uri: Annotated[str, typer.Option("--uri", metavar="URI", help="Where it stands; else its front matter says.")] = "",
     record: Annotated[
         bool, typer.Option("--record", help="Record a finding instead of proposing a candidate.")
@@ -52,12 +54,16 @@ def postmortem(
     Take in a post-mortem: as a candidate that a person decides on, or with --record as a finding.
 
     Its headings tell its parts, whichever of the common templates it follows. The same document again changes nothing;
-    a changed one amends the candidate, or corrects the entry, that it made.
+    a changed one amends the candidate, or corrects the entry, that it made. Of a folder, --uri is the address that its
+    paths are put behind.
     """
-    from grandbo.documents.files import DOCUMENT_LIMIT_BYTES
+    from grandbo.documents.pdf import PDF_LIMIT_BYTES
 
+    if file != "-" and Path(file).is_dir():
+        sync(call, file, postmortems=True, record=record, base_uri=uri, visibility=visibility, dry_run=dry_run)
+        return
     with opened_input(file) as source:
-        raw = source.read(DOCUMENT_LIMIT_BYTES + 1)
+        raw = source.read(PDF_LIMIT_BYTES + 1)
     name = "" if file == "-" else Path(file).name
     with call.memory() as memory:
         report = memory.import_postmortem(raw, name, uri=uri, record=record, visibility=visibility, dry_run=dry_run)

@@ -108,9 +108,7 @@ def try_out(
     hook_id: _HookId,
     payload: Annotated[
         str | None,
-        typer.Option(
-            "--payload", metavar="FILE", help="What the tool would send; for SOURCE grandbo there is a sample."
-        ),
+        typer.Option("--payload", metavar="FILE", help="What the tool would send; else a sample of its source."),
     ] = None,
 ) -> None:
     """Sign a delivery, verify it, and show what would be mapped. Nothing is written."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from grandbo.errors import InvalidInput, LimitExceeded
 
-Format = Literal["markdown", "html", "yaml"]
+Format = Literal["markdown", "html", "yaml", "pdf"]
 DOCUMENT_LIMIT_BYTES = 1024 * 1024
 FORMATS: dict[str, Format] = {
     ".md": "markdown",
@@ -17,9 +17,13 @@ FORMATS: dict[str, Format] = {
     ".yaml": "yaml",
     ".yml": "yaml",
     ".rules": "yaml",
+    ".pdf": "pdf",
 }
+RUNBOOK_FORMATS: frozenset[Format] = frozenset({"markdown", "html", "yaml"})
+POSTMORTEM_FORMATS: frozenset[Format] = frozenset({"markdown", "html", "pdf"})
+PDF_MAGIC = b"%PDF-"
 _MAGIC = {
-    b"%PDF-": "a PDF; export its text as Markdown or HTML",
+    PDF_MAGIC: "a PDF; export its text as Markdown or HTML, or give it a name that ends with .pdf",
     b"PK\x03\x04": "a ZIP archive or an office document; export its text as Markdown or HTML",
     b"\x1f\x8b": "compressed; unpack it first",
     b"\x89PNG": "an image",

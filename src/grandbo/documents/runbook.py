@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grandbo.documents import rules
-from grandbo.documents.files import Format, format_of, text_of
+from grandbo.documents.files import RUNBOOK_FORMATS, Format, format_of, text_of
 from grandbo.documents.frontmatter import field_list, field_text, field_uri, split_front_matter
 from grandbo.documents.headings import part_of
 from grandbo.documents.html import html_title, to_markdown
@@ -57,6 +57,8 @@ def read_runbooks(raw: bytes, path: str) -> list[Runbook]:
         InvalidInput, LimitExceeded: with the reason.
     """
     kind: Format = format_of(path)
+    if kind not in RUNBOOK_FORMATS:
+        raise InvalidInput("A runbook is Markdown, HTML or YAML; export the text of a PDF.", field="file")
     text = text_of(raw)
     if kind == "yaml":
         return list(_of_yaml(text, path))

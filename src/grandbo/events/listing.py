@@ -71,12 +71,16 @@ _seen_feedback = sa.exists().where(
     entries.c.entry_id == feedback.c.entry_id,
     entries.c.visibility == sa.any_(_tiers),
 )
-# For who does not see every tier: what stands above his is not there, nor is what was erased, whose tier is gone too.
-_WITHIN_TIERS = sa.case(
-    (events.c.event_type.startswith("entry_"), _seen_entry),
-    (events.c.event_type.startswith("candidate_"), _seen_candidate),
-    (events.c.event_type.startswith("feedback_"), _seen_feedback),
-    else_=events.c.subject_id.is_(None),
+# For who does not see every tier: what stands above his is not there, nor is what was erased, whose tier is gone too,
+# nor is what is about a person.
+_WITHIN_TIERS = sa.and_(
+    events.c.subject_id.is_(None),
+    sa.case(
+        (events.c.event_type.startswith("entry_"), _seen_entry),
+        (events.c.event_type.startswith("candidate_"), _seen_candidate),
+        (events.c.event_type.startswith("feedback_"), _seen_feedback),
+        else_=sa.true(),
+    ),
 )
 _PEOPLE = sa.select(principals.c.type, principals.c.principal_id, principals.c.name).where(of_tenant(principals))
 

@@ -18,6 +18,8 @@ from grandbo.http.candidate_routes import candidate_routes
 from grandbo.http.candidate_schemas import CANDIDATE_DOCUMENTS
 from grandbo.http.care_routes import care_routes
 from grandbo.http.care_schemas import CARE_DOCUMENTS
+from grandbo.http.document_routes import UPLOAD_LIMIT_BYTES, document_routes
+from grandbo.http.document_schemas import DOCUMENT_DOCUMENTS
 from grandbo.http.edge import LOOPBACK_HOSTS, Edge
 from grandbo.http.entry_routes import entry_routes
 from grandbo.http.entry_schemas import ENTRY_DOCUMENTS
@@ -121,6 +123,7 @@ def build_app(
     app.include_router(hook_routes(grandbo))
     app.include_router(inbox_routes(grandbo))
     app.include_router(subscription_routes(grandbo))
+    app.include_router(document_routes(grandbo))
     app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     if resource is not None:
         app.router.routes.extend(resource.routes())
@@ -142,13 +145,14 @@ def build_app(
         KEY_DOCUMENTS,
         HOOK_DOCUMENTS,
         SUBSCRIPTION_DOCUMENTS,
+        DOCUMENT_DOCUMENTS,
     )
     install_document(app, [document for group in documents for document in group])
     app.add_middleware(
         BodyLimit,
         default=FINDING_LIMIT_BYTES,
         limits={"/v1/recall": RECALL_LIMIT_BYTES},
-        below={"/v1/hooks/": DELIVERY_LIMIT_BYTES},
+        below={"/v1/hooks/": DELIVERY_LIMIT_BYTES, "/v1/documents/": UPLOAD_LIMIT_BYTES},
         seconds=body_seconds,
     )
     app.add_middleware(Edge, metrics=metrics, hosts=[*LOOPBACK_HOSTS, _as_host(grandbo), *allowed_hosts])

@@ -215,20 +215,36 @@ class Follower:
     # -- documents that are no more ------------------------------------------------------------------------------------
 
     def vanished(
-        self, present: Sequence[str], unread: Sequence[str], source: str, report: FollowReport, *, archive: bool
+        self,
+        present: Sequence[str],
+        unread: Sequence[str],
+        source: str,
+        report: FollowReport,
+        *,
+        archive: bool,
+        within: str = "",
     ) -> None:
         """
         Note which entries have lost their document; with `archive`, put them away.
 
         Args:
             unread: files that are there and could not be read; what came of them has not vanished.
+            within: how the ids of the documents begin that are meant.
         """
-        for name, entry in sorted(vanished(known_entries(*self._who, source), present).items()):
-            if any(name == path or name.startswith(f"{path}#") for path in unread):
+        for name, entry in sorted(vanished(known_entries(*self._who, source), present, within).items()):
+            if _is_of(name, unread):
                 continue
             if archive and not self._preview:
                 self._carry_out(wishes.archive(entry.id, GONE))
             report.note(name, entry.title, "archived" if archive else "vanished", entry.id)
+
+    def unsupported(
+        self, present: Sequence[str], unread: Sequence[str], source: str, report: FollowReport, *, within: str = ""
+    ) -> None:
+        """Note which candidates wait whose document is no more; whether they fall is for a person to say."""
+        for name, waiting in sorted(vanished(known_candidates(*self._who, source), present, within).items()):
+            if not _is_of(name, unread):
+                report.note(name, waiting.title, "vanished", waiting.id)
 
     def _tiered(self, document: Mapping[str, Any]) -> dict[str, Any]:
         return {**document, "visibility": self._visibility}
@@ -241,3 +257,8 @@ class Follower:
 
     def _carry_out(self, wish: Wish) -> None:
         carry_out(*self._who, wish, clock=self._clock)
+
+
+def _is_of(name: str, paths: Sequence[str]) -> bool:
+    """Whether a document, or a part of one, came from one of these files."""
+    return any(name == path or name.startswith(f"{path}#") for path in paths)

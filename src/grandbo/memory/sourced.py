@@ -163,7 +163,11 @@ def command_id(act: str, document: Mapping[str, Any], visibility: str, known: Kn
     return derived_id("document", act, visibility, incident["source"], incident["id"], mark_of(document), *state)
 
 
-def vanished(known: Mapping[str, Known], present: Iterable[str]) -> dict[str, Known]:
-    """Published entries whose document is no more."""
+def vanished(known: Mapping[str, Known], present: Iterable[str], within: str = "") -> dict[str, Known]:
+    """What is in force, or waits, of documents that are no more; of those alone whose ids begin so."""
     still = set(present)
-    return {name: entry for name, entry in known.items() if name not in still and entry.status == "published"}
+    return {
+        name: found
+        for name, found in known.items()
+        if name not in still and name.startswith(within) and found.status in ("published", "pending")
+    }

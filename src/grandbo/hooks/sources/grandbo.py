@@ -92,19 +92,3 @@ def _moment(values: Mapping[str, Any], name: str) -> Moment | None:
 
 
 GRANDBO = Source("grandbo", map_payload, delivery_key, "standard-webhooks")
-
-# What `grandbo hook test` sends.
-SAMPLE: dict[str, Any] = {
-    "event": "resolved",
-    "incident_id": "TEST-1",
-    "finding": {
-        "title": "Logins failed after a certificate expired",
-        "summary": "The gateway refused all logins for 40 minutes.",
-        "cause": "The renewal job had lost its permission to write the certificate.",
-        "service": "gateway",
-        "tags": ["tls"],
-        "evidence": [{"type": "ticket", "uri": "https://tickets.example.com/TEST-1", "label": "TEST-1"}],
-        "occurred_at": "2026-01-02T03:04:05Z",
-        "ended_at": "2026-01-02T03:44:05Z",
-    },
-}
