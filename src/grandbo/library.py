@@ -108,6 +108,7 @@ class Grandbo(Safekeeping):
         opened = open_database(settings)
         try:
             give_keys(opened.database, key_provider or build_key_provider(settings))
+            opened.database.wait()
             if check_erasures:
                 restoring.refuse_unerased(opened.database, settings.home, notes.known_public_key(settings.home))
             return cls(settings, opened, embedder or build_embedder(settings), clock)

@@ -1,4 +1,4 @@
-"""One browser and one server for each process of the tests; a tenant of its own for each test."""
+"""One browser for each module, and one server for each process of the tests; a tenant of its own for each test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.support.http import RunningServer, running_http
 Open = Callable[..., Visitor]
 
 
-@pytest.fixture(scope="session")
+# For a module alone: as long as it is there an event loop runs in this thread, and other tests need one of their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real Chromium without a window."""
     with running_chromium() as started:

@@ -51,6 +51,8 @@ _STATEMENT_TIMEOUT_MS: dict[Role, int] = {
     "keyholder": 0,
 }
 
+_START_SECONDS = 10.0
+
 _CONSTRAINT_ERRORS: dict[str, type[GrandboError]] = {
     "org_memory_events_command_key": CommandReused,
     "org_memory_events_stream_key": Conflict,
@@ -181,6 +183,11 @@ class Database:
     def open(self) -> None:
         """Start the pool; the first connection is made in the background."""
         self.pool.open()
+
+    def wait(self) -> None:
+        """Wait for the first connection: a start may take longer than a request waits. Raises `Unavailable`."""
+        with _translated_errors():
+            self.pool.wait(max(self._pool_timeout, _START_SECONDS))
 
     def close(self) -> None:
         """Close all connections; running transactions are rolled back by the server."""
