@@ -65,7 +65,8 @@ class TestCommandLine:
         assert not cli("hook", "rotate", made["hook_id"], "--drop-previous", "--json").document["has_previous_secret"]
         assert "Removed" in cli("hook", "remove", made["hook_id"]).out
         assert 5 == cli("hook", "rotate", made["hook_id"]).code
-        assert 2 == cli("hook", "create", "nothing", "--name", "n").code
+        assert 2 == cli("hook", "create", "nothing").code
+        assert "sentry" == cli("hook", "create", "sentry", "--json").document["name"]
 
     def test_the_doctor_names_what_is_not_signed(
         self, cli: Cli, grandbo: Grandbo, memory: TenantMemory, monkeypatch: pytest.MonkeyPatch

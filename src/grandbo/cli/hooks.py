@@ -33,7 +33,9 @@ def register(app: typer.Typer) -> None:
 def create(
     call: Call,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The tool, such as pagerduty, sentry, grandbo.")],
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="For people.")],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="For people; the source's unless given.")
+    ] = None,
     direct: Annotated[
         bool, typer.Option("--direct", help="Record what it tells with a cause at once, without a person.")
     ] = False,
@@ -46,7 +48,11 @@ def create(
     settings = call.settings()
     with call.memory(settings) as memory:
         made, secret = memory.create_hook(
-            source, name, direct=direct, takes_private=takes_private, secret=_secret(secret_stdin)
+            source,
+            source if name is None else name,
+            direct=direct,
+            takes_private=takes_private,
+            secret=_secret(secret_stdin),
         )
     _show_made(call, made.as_dict(), secret, settings.public_url)
 
