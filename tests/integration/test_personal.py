@@ -255,6 +255,18 @@ class TestRecall:
         assert [] == seen.get(str(answer.receipt_id), [])
         helper.give_feedback(answer.receipt_id, answer.matches[0].entry_id, "helped")
 
+    def test_no_worker_brings_it_before_anybody(
+        self, helper: TenantMemory, zoe: TenantMemory, memory: TenantMemory
+    ) -> None:
+        """What contradicts it proposes no dispute, which would quote it to reviewers; nor does a finding about her."""
+        remember(helper, zoe, title="The checkout deployment is owned by team blue", text="")
+        memory.record_finding(make_finding(title="The checkout deployment is owned by team red", summary="", body=""))
+        about = make_finding(title="The checkout deployment is owned by team green", summary="", body="", subject=ZOE)
+        memory.record_finding(about)
+        memory.detect_contradictions()
+
+        assert [] == memory.candidates()
+
     def test_two_tenants_do_not_meet(
         self, helper: TenantMemory, zoe: TenantMemory, other_memory: TenantMemory, grandbo: Grandbo
     ) -> None:
