@@ -417,6 +417,25 @@ class TestFindingsAboutASubject:
 
         assert memory.record_finding({**finding, "subject": ZOE}).appended
 
+    def test_what_somebody_is_like_is_kept_about_somebody_or_not_at_all(
+        self, memory: TenantMemory, zoe: TenantMemory, helper: TenantMemory
+    ) -> None:
+        """In a finding, a proposal, a correction, a working note: refused with that reason, whatever the policy."""
+        said = "This engineer tends to skip the checklist."
+        entry = memory.record_finding(make_finding()).acknowledgement.entry_id
+        for write in (
+            lambda: memory.record_finding(make_finding(summary=said)),
+            lambda: memory.propose(make_finding(summary=said)),
+            lambda: memory.correct(entry, {"summary": said}, reason="r"),
+            lambda: memory.note("INC-7", said),
+        ):
+            with pytest.raises(SubjectMissing, match="subject"):
+                write()
+
+        assert memory.record_finding(make_finding(summary=said, subject=ZOE)).appended
+        assert memory.propose(make_finding(summary=said, subject=ZOE)).status == "pending"
+        assert remember(helper, zoe, title=said).appended
+
     def test_what_comes_of_a_proposal_is_about_its_subject_too(
         self, memory: TenantMemory, zoe: TenantMemory, grandbo: Grandbo, database: TestDatabase
     ) -> None:

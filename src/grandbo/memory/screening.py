@@ -29,6 +29,8 @@ from grandbo.storage.tables import receipt_keys
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import digest_of
 
+# What somebody is like is kept about that somebody, or not at all.
+TRAIT = "trait"
 _KEY_LABEL = b"grandbo/screening/1"
 _FIRST_KEY = sa.select(receipt_keys.c.key).where(of_tenant(receipt_keys), receipt_keys.c.epoch == 1)
 # A tenant's first receipt key is made with the tenant and never changes; later epochs come beside it.
@@ -83,6 +85,7 @@ class Screening:
             signal: policy.screening.get(signal, DEFAULT_SCREENING[signal]) for signal in SIGNALS
         }
         self._is_reviewed = is_reviewed
+        self._names_subject = names_subject
         if names_subject:
             self._outcomes["personal"] = "flag"
         self._found: Counter[tuple[str, str, Action]] = Counter()
@@ -200,7 +203,7 @@ class Screening:
 
     def _action(self, hit: Hit) -> Action:
         outcome = self._outcomes[hit.signal]
-        if outcome == "refuse":
+        if outcome == "refuse" or (hit.kind == TRAIT and not self._names_subject):
             raise _refusal(hit)
         if outcome == "redact":
             return "redact"
@@ -229,6 +232,12 @@ class Screening:
     def _keyed(self, digest: str) -> str:
         key = screening_key(self._database, self._tenant_id)
         return hmac.new(key, digest.encode("ascii"), hashlib.sha256).hexdigest()
+
+
+def refuse_traits(text: str, field: str) -> None:
+    """Raise `SubjectMissing` for a text that says what somebody is like, where no subject can be named."""
+    if hit := next((hit for hit in screen({field: text}).of("personal") if hit.kind == TRAIT), None):
+        raise _refusal(hit)
 
 
 def screened_fields(values: Mapping[str, Any]) -> dict[str, str]:
