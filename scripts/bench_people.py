@@ -19,7 +19,8 @@ def people(grandbo: Grandbo, sentence: Sentence, entries: int, rounds: int) -> d
     """Sealed writes against plain ones, recall beside personal memories, and erasure of 1 and of `entries` entries."""
     grandbo.create_tenant("bench-people")
     memory = grandbo.tenant("bench-people", principal="human:bench")
-    found = {"sealed_write_ratio": _writes(memory, sentence, rounds)}
+    grandbo.create_tenant("bench-sealed")
+    found = {"sealed_write_ratio": _writes(grandbo.tenant("bench-sealed", principal="human:bench"), sentence, rounds)}
     found |= _recall(grandbo, memory, sentence, entries, rounds)
     return found | _forgetting(grandbo, memory, sentence, entries)
 

@@ -433,7 +433,13 @@ class TestFindingsAboutASubject:
                 write()
 
         assert memory.record_finding(make_finding(summary=said, subject=ZOE)).appended
-        assert memory.propose(make_finding(summary=said, subject=ZOE)).status == "pending"
+        proposed = zoe._grandbo.authenticate(make_token(memory, "investigator")).propose(
+            make_finding(summary=said, subject=ZOE)
+        )
+        memory.amend_candidate(proposed.candidate_id, {"body": said}, reason="r")
+        about = memory.approve_candidate(proposed.candidate_id, reason="seen").entry_id
+        assert about is not None
+        assert memory.correct(about, {"body": f"{said} Often."}, reason="r").appended
         assert remember(helper, zoe, title=said).appended
 
     def test_what_comes_of_a_proposal_is_about_its_subject_too(

@@ -32,6 +32,7 @@ from grandbo.storage.subject_keys import (
     FIND_REFERENCE,
     KEEP_KEY,
     fetch_keys,
+    find_references,
     highest_epoch,
     new_key_row,
     open_keys,
@@ -168,7 +169,7 @@ def register_subject(
     with database.transaction("writer", tenant_id) as transaction:
         head = head_of(transaction.execute(LOCK_HEAD, {"tenant_id": tenant_id}))
         known = transaction.execute_as(
-            "keyholder", FIND_REFERENCE, {"tenant_id": tenant_id, "subject_ref": digest}, back="writer"
+            "keyholder", FIND_REFERENCE, {"tenant_id": tenant_id, "references": [digest]}, back="writer"
         )
         subject_id: UUID = known[0]["subject_id"] if known else row["subject_id"]
         if not known:
@@ -201,11 +202,8 @@ def find_subject(database: Database, tenant_id: UUID, named: object) -> UUID:
         return known
     reference = checked_reference(named)
     digests = [reference_digest(database, tenant_id, kind, reference) for kind in KINDS]
-    with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
-        for digest in digests:
-            if found := transaction.execute(FIND_REFERENCE, {"tenant_id": tenant_id, "subject_ref": digest}):
-                subject_id: UUID = found[0]["subject_id"]
-                return subject_id
+    if found := find_references(database, tenant_id, digests):
+        return found[0]
     raise NotFound("There is no such subject in this tenant.")
 
 
