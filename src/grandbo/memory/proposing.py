@@ -84,8 +84,7 @@ class Candidates:
         check_text(reason, "reason", limit=1_000)
         finding = parse_finding(with_origin(document, origin))
         visibility = check_visibility(self._policy, self._principal, finding.visibility)
-        candidate_id = new_id()
-        subject_id = subject_of(self._database, self._tenant_id, finding, self._policy)
+        candidate_id, subject_id = new_id(), subject_of(self._database, self._tenant_id, finding, self._policy)
         screening = self._screening(candidate_id, named=subject_id is not None)
         passed = screening.finding(finding)
         why = screening.reason(reason, limit=REASON_LIMIT)
@@ -315,8 +314,8 @@ class Candidates:
 
     def _screening(self, candidate_id: UUID, *, named: bool = False) -> Screening:
         """A person looks at a candidate before it counts."""
-        who = (self._database, self._tenant_id)
-        return Screening(*who, self._policy, is_reviewed=True, names_subject=named or is_about(*who, candidate_id))
+        about = named or is_about(self._database, self._tenant_id, candidate_id)
+        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True, names_subject=about)
 
     def _content(
         self, seen: CandidateState, changes: Mapping[str, Any] | None, screening: Screening
