@@ -20,9 +20,8 @@ from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_
 from grandbo.memory.finding import Finding, said_by
 from grandbo.memory.policy import check_visibility, require
 from grandbo.memory.screening import Screening
-from grandbo.memory.subjects import find_subject
+from grandbo.memory.subjects import find_subject, find_with_key
 from grandbo.storage.database import Database, Row
-from grandbo.storage.subject_keys import fetch_keys
 from grandbo.storage.tables import entries, events
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Acknowledgement, Clock, Principal, derived_id, digest_of, new_id, utc_now
@@ -66,12 +65,17 @@ def subject_of(database: Database, tenant_id: UUID, finding: Finding, policy: Po
         SubjectMissing: an episode that names none. NotFound: there is no such subject. Forbidden: the tenant takes no
             episodes in.
     """
+    check_episode(finding, policy)
+    return None if finding.subject is None else find_subject(database, tenant_id, finding.subject)
+
+
+def check_episode(finding: Finding, policy: Policy) -> None:
+    """Refuse an episode where the tenant takes none in, and one that names no subject."""
     if finding.kind == "episode":
         if not policy.people.episodes:
             raise Forbidden("Episodes are not taken in: the tenant's policy has people.episodes off.")
         if finding.subject is None:
             raise SubjectMissing(field="subject")
-    return None if finding.subject is None else find_subject(database, tenant_id, finding.subject)
 
 
 def _subject_key(keys: Keys, subject_id: UUID | None) -> bytes | None:
@@ -158,9 +162,10 @@ def _command(
 ) -> tuple[Command, _Decision]:
     require(principal, "record")
     visibility = check_visibility(policy, principal, finding.visibility)
-    subject_id = subject_of(database, tenant_id, finding, policy)
-    keys = NO_KEYS if subject_id is None else fetch_keys(database, tenant_id, [subject_id])
-    if subject_id is not None:
+    check_episode(finding, policy)
+    subject_id, keys = None, NO_KEYS
+    if finding.subject is not None:
+        subject_id, keys = find_with_key(database, tenant_id, finding.subject)
         # By its id from here on: the reference is kept nowhere.
         finding = finding.model_copy(update={"subject": str(subject_id)})
     screening = Screening(database, tenant_id, policy, names_subject=subject_id is not None)

@@ -32,6 +32,7 @@ from grandbo.storage.subject_keys import (
     FIND_REFERENCE,
     KEEP_KEY,
     fetch_keys,
+    find_keys,
     find_references,
     highest_epoch,
     new_key_row,
@@ -196,15 +197,28 @@ def find_subject(database: Database, tenant_id: UUID, named: object) -> UUID:
     Raises:
         NotFound: there is none; one that was erased has no reference any more.
     """
-    if isinstance(named, UUID):
-        return named
-    if isinstance(named, str) and (known := _as_id(named)) is not None:
+    if (known := _as_id(named)) is not None:
         return known
+    found = find_references(database, tenant_id, _digests(database, tenant_id, named))
+    if not found:
+        raise NotFound("There is no such subject in this tenant.")
+    return found[0]
+
+
+def find_with_key(database: Database, tenant_id: UUID, named: object) -> tuple[UUID, dict[UUID, bytes]]:
+    """The same with its key, opened before any lock is taken; without one where it was erased."""
+    if (known := _as_id(named)) is not None:
+        return known, fetch_keys(database, tenant_id, [known])
+    found = find_keys(database, tenant_id, _digests(database, tenant_id, named))
+    if not found:
+        raise NotFound("There is no such subject in this tenant.")
+    return next(iter(found)), found
+
+
+def _digests(database: Database, tenant_id: UUID, named: object) -> list[bytes]:
+    """Under which digests a reference may be known: whether of a person or of a workspace it does not say."""
     reference = checked_reference(named)
-    digests = [reference_digest(database, tenant_id, kind, reference) for kind in KINDS]
-    if found := find_references(database, tenant_id, digests):
-        return found[0]
-    raise NotFound("There is no such subject in this tenant.")
+    return [reference_digest(database, tenant_id, kind, reference) for kind in KINDS]
 
 
 def read_subject(transaction: Transaction, tenant_id: UUID, subject_id: UUID) -> Subject:
@@ -365,8 +379,10 @@ def _checked(given: object, field: str, limit: int) -> str:
     return check_text(given, field, limit=limit, single_line=True)
 
 
-def _as_id(text: str) -> UUID | None:
+def _as_id(named: object) -> UUID | None:
+    if isinstance(named, UUID):
+        return named
     try:
-        return UUID(text)
+        return UUID(named) if isinstance(named, str) else None
     except ValueError:
         return None

@@ -89,8 +89,7 @@ def fetch_keys(database: Database, tenant_id: UUID, subjects: Collection[UUID]) 
     params = {"tenant_id": tenant_id, "subjects": list(subjects)}
     with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
         rows = transaction.batch([(_SOME, params)], commit=True)[0]
-    keys = database.keys
-    return {row["subject_id"]: keys.opened(_context(tenant_id, row), bytes(row["wrapped_dek"])) for row in rows}
+    return _opened(database, tenant_id, rows)
 
 
 def reference_digest(database: Database, tenant_id: UUID, kind: str, reference: str) -> bytes:
@@ -101,6 +100,14 @@ def reference_digest(database: Database, tenant_id: UUID, kind: str, reference: 
     database alone does not let a reference be guessed.
     """
     return hmac.new(_pepper(database, tenant_id), f"{kind}\x00{reference}".encode(), hashlib.sha256).digest()
+
+
+def find_keys(database: Database, tenant_id: UUID, digests: Collection[bytes]) -> dict[UUID, bytes]:
+    """The keys of the subjects that these digests belong to, in one look."""
+    params = {"tenant_id": tenant_id, "references": list(digests)}
+    with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
+        rows = transaction.batch([(FIND_REFERENCE, params)], commit=True)[0]
+    return _opened(database, tenant_id, rows)
 
 
 def find_references(database: Database, tenant_id: UUID, digests: Collection[bytes]) -> list[UUID]:
@@ -199,6 +206,11 @@ def _read_pepper(database: Database, tenant_id: UUID) -> bytes:
             rows = transaction.execute(_PEPPER, key)
     row = rows[0]
     return database.keys.opened(KeyContext(tenant_id, tenant_id, row["kek_epoch"]), bytes(row["wrapped"]))
+
+
+def _opened(database: Database, tenant_id: UUID, rows: Iterable[Row]) -> dict[UUID, bytes]:
+    keys = database.keys
+    return {row["subject_id"]: keys.opened(_context(tenant_id, row), bytes(row["wrapped_dek"])) for row in rows}
 
 
 def _context(tenant_id: UUID, row: Row | Mapping[str, Any]) -> KeyContext:
