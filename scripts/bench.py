@@ -30,6 +30,7 @@ from psycopg import sql
 from scripts.bench_doors import doors, up
 from scripts.bench_ingress import ingress
 from scripts.bench_past import past, receipts
+from scripts.bench_people import people
 from scripts.bench_timing import in_turn, progress, ratio, spread
 
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, build_embedder
@@ -307,6 +308,7 @@ def main() -> None:
             bench.replay(memory)
             bench.figures["receipts"] = receipts(bench.grandbo, memory, bench.sentence, 400 // share)
             bench.figures["past"] = past(bench.grandbo, bench.finding, bench.sentence, 20_000 // share, 100 // share)
+            bench.figures["people"] = people(bench.grandbo, bench.sentence, 1_000 // share, 200 // share)
             bench.idle_memory()
             with bench.admin() as conn:
                 bench.figures["ingress"] = ingress(bench.grandbo, conn, bench.home, 2_000 // share)

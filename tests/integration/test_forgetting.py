@@ -27,6 +27,7 @@ from grandbo.errors import (
     SubjectOnHold,
 )
 from grandbo.events import notes
+from grandbo.key_errors import KeyLost
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory import forgetting
 from grandbo.memory.erasing import Erasure
@@ -34,6 +35,7 @@ from grandbo.memory.erasure_list import LIST_FILE
 from grandbo.memory.held_report import render_held
 from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
+from grandbo.storage.keyring import LocalKeyring, OpenedKeys
 from tests.support.factories import make_finding
 from tests.support.http import make_token
 from tests.support.postgres import TestDatabase, TestServer
@@ -381,6 +383,25 @@ class TestForgotten:
         admin.forget_subject(REFERENCE, "personal_data")
         assert admin.check_rebuild().ok
         assert admin.verify().first_bad is None
+
+
+class TestWithoutTheKey:
+    def test_who_cannot_be_read_any_more_can_still_be_forgotten(
+        self, opened: Grandbo, admin: TenantMemory, helper: TenantMemory, her: TenantMemory, subject: UUID
+    ) -> None:
+        """By id; others whose keys are lost with the same keyring stay as they are, and the certificate says less."""
+        remember(helper, her)
+        admin.register_subject("person", "other@example.com", "Other")
+        (opened.settings.home / "keyring.json").unlink()
+        opened.database.keys = OpenedKeys(LocalKeyring(opened.settings.home))
+        with pytest.raises(KeyLost):
+            admin.held(subject)
+        done = admin.forget_subject(subject, "request")
+
+        assert ["certified", "erased"] == [done.as_dict()["state"], admin.subject(subject).state]
+        assert admin.verify().first_bad is None
+        with pytest.raises(KeyLost):
+            admin.check_rebuild()
 
 
 class TestWhoMay:

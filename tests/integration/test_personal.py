@@ -255,6 +255,18 @@ class TestRecall:
         assert [] == seen.get(str(answer.receipt_id), [])
         helper.give_feedback(answer.receipt_id, answer.matches[0].entry_id, "helped")
 
+    def test_no_worker_brings_it_before_anybody(
+        self, helper: TenantMemory, zoe: TenantMemory, memory: TenantMemory
+    ) -> None:
+        """What contradicts it proposes no dispute, which would quote it to reviewers; nor does a finding about her."""
+        remember(helper, zoe, title="The checkout deployment is owned by team blue", text="")
+        memory.record_finding(make_finding(title="The checkout deployment is owned by team red", summary="", body=""))
+        about = make_finding(title="The checkout deployment is owned by team green", summary="", body="", subject=ZOE)
+        memory.record_finding(about)
+        memory.detect_contradictions()
+
+        assert [] == memory.candidates()
+
     def test_two_tenants_do_not_meet(
         self, helper: TenantMemory, zoe: TenantMemory, other_memory: TenantMemory, grandbo: Grandbo
     ) -> None:
@@ -404,6 +416,31 @@ class TestFindingsAboutASubject:
             memory.record_finding(make_finding(summary="See 10.20.30.40 for it.", subject=ZOE))
 
         assert memory.record_finding({**finding, "subject": ZOE}).appended
+
+    def test_what_somebody_is_like_is_kept_about_somebody_or_not_at_all(
+        self, memory: TenantMemory, zoe: TenantMemory, helper: TenantMemory
+    ) -> None:
+        """In a finding, a proposal, a correction, a working note: refused with that reason, whatever the policy."""
+        said = "This engineer tends to skip the checklist."
+        entry = memory.record_finding(make_finding()).acknowledgement.entry_id
+        for write in (
+            lambda: memory.record_finding(make_finding(summary=said)),
+            lambda: memory.propose(make_finding(summary=said)),
+            lambda: memory.correct(entry, {"summary": said}, reason="r"),
+            lambda: memory.note("INC-7", said),
+        ):
+            with pytest.raises(SubjectMissing, match="subject"):
+                write()
+
+        assert memory.record_finding(make_finding(summary=said, subject=ZOE)).appended
+        proposed = zoe._grandbo.authenticate(make_token(memory, "investigator")).propose(
+            make_finding(summary=said, subject=ZOE)
+        )
+        memory.amend_candidate(proposed.candidate_id, {"body": said}, reason="r")
+        about = memory.approve_candidate(proposed.candidate_id, reason="seen").entry_id
+        assert about is not None
+        assert memory.correct(about, {"body": f"{said} Often."}, reason="r").appended
+        assert remember(helper, zoe, title=said).appended
 
     def test_what_comes_of_a_proposal_is_about_its_subject_too(
         self, memory: TenantMemory, zoe: TenantMemory, grandbo: Grandbo, database: TestDatabase

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -20,6 +23,14 @@ from grandbo.storage.embedded import EmbeddedServer
 TEMPLATE = "grandbo"
 
 
+@cache
+def _home() -> Path:
+    """The home of this run: no test makes keys in the home of whoever runs it."""
+    home = tempfile.mkdtemp(prefix="grandbo-tests-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return Path(home)
+
+
 @dataclass(frozen=True, slots=True)
 class TestDatabase:
     """One migrated database: how an administrator and how the service connect to it."""
@@ -31,7 +42,7 @@ class TestDatabase:
 
     def settings(self, **overrides: object) -> Settings:
         """Settings of a service on this database."""
-        return Settings.load(**{"database_url": self.service, "embedder": "none", **overrides})
+        return Settings.load(**{"database_url": self.service, "embedder": "none", "home": _home(), **overrides})
 
     def as_admin(self) -> psycopg.Connection[tuple[object, ...]]:
         """A superuser's connection, for what no role of Grandbo may do."""

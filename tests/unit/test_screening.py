@@ -224,6 +224,10 @@ class TestPersonalData:
             ("iban", "refund to DE89 3704 0044 0532 0130 00 failed"),
             ("us-ssn", "the export held 536-22-8726"),
             ("birth-date", "DOB: 1984-03-12 in the log"),
+            ("trait", "This engineer tends to skip the checklist."),
+            ("trait", "Our on-call engineer usually misses the page."),
+            ("trait", "She always forgets the runbook."),
+            ("trait", "The developer is known for pushing on Fridays."),
             ("ip-address", "from 203.0.113.9 alone"),
             ("internal-host", "db7.eu.corp did not answer"),
         ],
@@ -244,6 +248,8 @@ class TestPersonalData:
             "127.0.0.1 and 0.0.0.0 and 169.254.0.3 and 999.1.1.1",
             "release v1.2.3.4",
             "GB00 0000 0000 0000 0000 00",
+            "The engineer never saw the alert, and the operator always retries.",
+            "This service tends to stall; the scheduler usually misses one.",
         ],
     )
     def test_what_only_looks_like_it_is_none(self, text: str) -> None:

@@ -9,7 +9,7 @@ stored by then.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -48,6 +48,13 @@ _HELD = sa.select(subjects).where(
     subjects.c.held_at.is_not(None),
 )
 
+# What the head lock holds still: a subject that was erased has no active row, whoever still knows its key.
+_ACTIVE = sa.select(subjects.c.subject_id).where(
+    of_tenant(subjects),
+    subjects.c.subject_id == sa.any_(sa.bindparam("subjects", type_=pg.ARRAY(sa.Uuid))),
+    subjects.c.state == "active",
+)
+
 Decide = Callable[[list[list[Row]], datetime], Sequence[Event]]
 # Reads of which each rests on the rows of the one before: gives steps, is sent their rows.
 Reads = Generator[Sequence[Step], list[list[Row]], None]
@@ -63,18 +70,21 @@ class Command:
         decide: from the rows of `reads` and the time to the events, or none; may raise, and then nothing happens.
         explore: further reads before the decision, under the same lock, for what cannot be read at once; they leave
             what they found where `decide` knows to look. Not made for a command that was carried out before.
+        keys: of subjects, opened before the lock was taken; one that was erased since is not used.
     """
 
     context: CommandContext
     reads: Sequence[Step]
     decide: Decide
     explore: Callable[[], Reads] | None = None
+    keys: Keys = field(default_factory=dict)
 
     @property
     def lookups(self) -> list[Step]:
         """The statements that precede the decision."""
-        key = {"tenant_id": self.context.tenant_id, "command_id": self.context.command_id}
-        return [(FIND_COMMAND, key), *self.reads]
+        tenant = {"tenant_id": self.context.tenant_id}
+        about: list[Step] = [(_ACTIVE, {**tenant, "subjects": list(self.keys)})] if self.keys else []
+        return [(FIND_COMMAND, {**tenant, "command_id": self.context.command_id}), *about, *self.reads]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +162,10 @@ def _carry_out(
         about = {row["subject_id"] for row in known if row["subject_id"] and row["body"] is not None}
         opened = open_keys(transaction, keys, tenant_id, about, back="writer") if about else NO_KEYS
         return Appended(_same_command(command.context, known, opened), replayed=True)
+    usable = command.keys
+    if usable:
+        active, *reads = reads
+        usable = {row["subject_id"]: usable[row["subject_id"]] for row in active}
     # A decision must not see a clock that ran backwards: recorded_at never does.
     now = max(now, head.recorded_at)
     if command.explore is not None:
@@ -163,7 +177,7 @@ def _carry_out(
     versions, named = streams_of(transaction, tenant_id, grown) if grown else ({}, {})
     decided = bound(decided, named)
     _refuse_held(transaction, tenant_id, decided)
-    opened = keys_for(transaction, keys, tenant_id, decided)
+    opened = keys_for(transaction, keys, tenant_id, decided, usable)
     return Appended(seal_events(command.context, head, decided, versions, now, opened), replayed=False)
 
 
@@ -210,16 +224,18 @@ def on_hold(subject: Mapping[str, Any]) -> SubjectOnHold:
     )
 
 
-def keys_for(transaction: Transaction, keys: OpenedKeys, tenant_id: UUID, decided: Sequence[Event]) -> Keys:
+def keys_for(
+    transaction: Transaction, keys: OpenedKeys, tenant_id: UUID, decided: Sequence[Event], usable: Keys = NO_KEYS
+) -> Keys:
     """
-    The keys that these events are sealed under.
+    The keys that these events are sealed under; `usable`: those of subjects that are known to be there still.
 
     Raises:
         SubjectErased: a subject is no more. KeyUnavailable: a key cannot be opened.
     """
     about = {event.subject_id for event in decided if event.subject_id is not None}
-    if not about:
-        return NO_KEYS
+    if about <= usable.keys():
+        return usable
     opened = open_keys(transaction, keys, tenant_id, about, back="writer")
     if about - opened.keys():
         raise SubjectErased

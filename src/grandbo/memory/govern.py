@@ -18,7 +18,7 @@ from grandbo.events.parts import EventBody
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.memory.screening import Screening
+from grandbo.memory.screening import Screening, is_about
 from grandbo.storage.database import Database, Row, Step
 from grandbo.storage.tables import entries, events, links, revisions
 from grandbo.storage.tenancy import of_tenant
@@ -102,7 +102,7 @@ def carry_out(
         check_reason(wish.reason)
     tiers = visible_tiers(policy, principal)
     seen: list[Row] = []
-    screening = Screening(database, tenant_id, policy)
+    screening = Screening(database, tenant_id, policy, names_subject=is_about(database, tenant_id, wish.entry_id))
     decide_wish = wish.prepare(screening)
     reason = None if wish.reason is None else screening.reason(wish.reason, limit=REASON_LIMIT)
 
@@ -134,7 +134,8 @@ def preview(
         found = transaction.batch([(CURRENT, key), *wish.reads])
     state = visible_state(found[0], visible_tiers(policy, principal))
     check_acceptable(state, wish.verb, wish.expected_revision)
-    decide = wish.prepare(Screening(database, tenant_id, policy))
+    about = is_about(database, tenant_id, wish.entry_id)
+    decide = wish.prepare(Screening(database, tenant_id, policy, names_subject=about))
     return state, decide(state, found[1:], clock())
 
 

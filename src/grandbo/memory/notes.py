@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.errors import InvalidInput, QuotaExceeded
 from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.screening import refuse_traits
 from grandbo.storage.database import Database
 from grandbo.storage.tables import notes
 from grandbo.storage.tenancy import TENANT, of_tenant
@@ -121,6 +122,7 @@ def add_note(
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput("text: write what is to be noted.", field="text")
     check_text(text, "text", limit=NOTE_LIMIT)
+    refuse_traits(text, "text")
     note = Note(new_id(), chosen, principal.ref, text, clock())
     key = {"tenant_id": tenant_id, "investigation_id": investigation}
     with database.transaction("writer", tenant_id) as transaction:

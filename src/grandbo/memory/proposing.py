@@ -31,7 +31,7 @@ from grandbo.memory.govern import AT_REVISION, CURRENT, REASON_LIMIT, check_reas
 from grandbo.memory.lifecycle import EntryState, check_acceptable
 from grandbo.memory.policy import check_visibility, require, visible_tiers
 from grandbo.memory.record import SAME_CLAIM, same_claim, subject_of
-from grandbo.memory.screening import Screening, screening_key
+from grandbo.memory.screening import Screening, is_about, screening_key
 from grandbo.memory.wishes import correction_values
 from grandbo.storage.database import Database, Row, Step
 from grandbo.storage.tables import candidates
@@ -84,9 +84,8 @@ class Candidates:
         check_text(reason, "reason", limit=1_000)
         finding = parse_finding(with_origin(document, origin))
         visibility = check_visibility(self._policy, self._principal, finding.visibility)
-        candidate_id = new_id()
-        subject_id = subject_of(self._database, self._tenant_id, finding, self._policy)
-        screening = self._screening(names_subject=subject_id is not None)
+        candidate_id, subject_id = new_id(), subject_of(self._database, self._tenant_id, finding, self._policy)
+        screening = self._screening(candidate_id, named=subject_id is not None)
         passed = screening.finding(finding)
         why = screening.reason(reason, limit=REASON_LIMIT)
         body = candidacy.decide_propose(
@@ -124,7 +123,7 @@ class Candidates:
         seen = self._read(candidate_id)
         if seen.proposed_by != self._principal.ref:
             require(self._principal, "govern")
-        screening = self._screening()
+        screening = self._screening(candidate_id)
         content = self._content(seen, changes, screening)
 
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
@@ -149,7 +148,7 @@ class Candidates:
         seen = self._read(candidate_id)
         if seen.disputes is not None:
             return self._approve_dispute(seen, seen.disputes, reason, changes, options)
-        screening = self._screening()
+        screening = self._screening(candidate_id)
         finding = screening.finding(finding_of(seen.content, changes))
         content = content_of(finding, check_visibility(self._policy, self._principal, finding.visibility))
         claim = {"tenant_id": self._tenant_id, "claim_digest": bytes.fromhex(content.claim_digest)}
@@ -195,7 +194,7 @@ class Candidates:
             return disputing.approve_pair(candidate_id, state, content, (into, other), reason)
 
         reads = [self._entry(seen.into), self._entry(other_id)]
-        return self._decide("approve", seen, reason, {"changes": {}}, reads, decide, self._screening(), **options)
+        return self._decide("approve", seen, reason, {"changes": {}}, reads, decide, None, **options)
 
     def merge(
         self,
@@ -220,7 +219,7 @@ class Candidates:
         target = into or seen.into
         if target is None:
             raise InvalidInput("into: name the entry that it shall correct.", field="into")
-        screening = self._screening()
+        screening = self._screening(candidate_id)
         content = self._content(seen, changes, screening)
         # Known before the head is locked: no second connection may be waited for under the lock.
         screening_key(self._database, self._tenant_id)
@@ -232,7 +231,7 @@ class Candidates:
             if candidacy.awaits_second(state, content, self._policy, self._principal):
                 return [Event(candidate_id, candidacy.decide_approve(state, content, "awaits_second", reason))]
             # What the entry brings in may be from before the screen.
-            whole = self._screening()
+            whole = self._screening(candidate_id)
             changed = whole.values(correction_values(merged_changes(content, found[0][0])))
             corrected = lifecycle.decide_correct(entry, changed, reason, whole.screened_with(screening))
             if corrected is None:
@@ -252,7 +251,7 @@ class Candidates:
             candidacy.check_decider(state, self._principal)
             return [Event(candidate_id, candidacy.decide_reject(state, reason))]
 
-        return self._decide("reject", seen, reason, {}, [], decide, self._screening(), **options)
+        return self._decide("reject", seen, reason, {}, [], decide, None, **options)
 
     def withdraw(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """Take one's own proposal back."""
@@ -262,7 +261,7 @@ class Candidates:
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
             return [Event(candidate_id, candidacy.decide_withdraw(state, self._principal, reason))]
 
-        return self._decide("withdraw", seen, reason, {}, [], decide, self._screening(), **options)
+        return self._decide("withdraw", seen, reason, {}, [], decide, None, **options)
 
     def reopen(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """
@@ -297,7 +296,7 @@ class Candidates:
                 undone += [] if body is None else [Event(state.entry_id, body)]
             return undone
 
-        return self._decide("reopen", seen, reason, {}, reads, decide, self._screening(), **options)
+        return self._decide("reopen", seen, reason, {}, reads, decide, None, **options)
 
     # -- shared --------------------------------------------------------------------------------------------------------
 
@@ -313,9 +312,10 @@ class Candidates:
             raise NotFound("There is no such candidate in this tenant.")
         return CandidateState.of_row(rows[0])
 
-    def _screening(self, *, names_subject: bool = False) -> Screening:
+    def _screening(self, candidate_id: UUID, *, named: bool = False) -> Screening:
         """A person looks at a candidate before it counts."""
-        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True, names_subject=names_subject)
+        about = named or is_about(self._database, self._tenant_id, candidate_id)
+        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True, names_subject=about)
 
     def _content(
         self, seen: CandidateState, changes: Mapping[str, Any] | None, screening: Screening
@@ -337,12 +337,13 @@ class Candidates:
         said: dict[str, Any],
         reads: Sequence[Step],
         decide: _Decision,
-        screening: Screening,
+        screening: Screening | None,
         *,
         expected_version: int | None = None,
         command_id: UUID | None = None,
     ) -> Decided:
         check_reason(reason)
+        screening = screening or self._screening(seen.candidate_id)
         why = screening.reason(reason, limit=REASON_LIMIT)
 
         def decided(found: list[list[Row]], now: datetime) -> list[Event]:

@@ -11,15 +11,16 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from grandbo.errors import Forbidden, GrandboError, SubjectMissing
+from grandbo.errors import Forbidden, GrandboError, SubjectErased, SubjectMissing
 from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryQuarantined, EntryRecorded, Policy
+from grandbo.events.sealing import NO_KEYS, Keys
 from grandbo.memory.commands import Appended, Command, run_command, run_commands
 from grandbo.memory.decide import AlreadyKnown, SameClaim, claim_digest, decide_record_finding
 from grandbo.memory.finding import Finding, said_by
 from grandbo.memory.policy import check_visibility, require
 from grandbo.memory.screening import Screening
-from grandbo.memory.subjects import find_subject, key_of_subject
+from grandbo.memory.subjects import find_subject, find_with_key
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import entries, events
 from grandbo.storage.tenancy import of_tenant
@@ -64,16 +65,25 @@ def subject_of(database: Database, tenant_id: UUID, finding: Finding, policy: Po
         SubjectMissing: an episode that names none. NotFound: there is no such subject. Forbidden: the tenant takes no
             episodes in.
     """
+    check_episode(finding, policy)
+    return None if finding.subject is None else find_subject(database, tenant_id, finding.subject)
+
+
+def check_episode(finding: Finding, policy: Policy) -> None:
+    """Refuse an episode where the tenant takes none in, and one that names no subject."""
     if finding.kind == "episode":
         if not policy.people.episodes:
             raise Forbidden("Episodes are not taken in: the tenant's policy has people.episodes off.")
         if finding.subject is None:
             raise SubjectMissing(field="subject")
-    return None if finding.subject is None else find_subject(database, tenant_id, finding.subject)
 
 
-def _subject_key(database: Database, tenant_id: UUID, subject_id: UUID | None) -> bytes | None:
-    return None if subject_id is None else key_of_subject(database, tenant_id, subject_id)
+def _subject_key(keys: Keys, subject_id: UUID | None) -> bytes | None:
+    if subject_id is None:
+        return None
+    if subject_id not in keys:
+        raise SubjectErased
+    return keys[subject_id]
 
 
 def finding_command_id(finding: Finding, visibility: str, subject_key: bytes | None = None) -> UUID:
@@ -152,8 +162,10 @@ def _command(
 ) -> tuple[Command, _Decision]:
     require(principal, "record")
     visibility = check_visibility(policy, principal, finding.visibility)
-    subject_id = subject_of(database, tenant_id, finding, policy)
-    if subject_id is not None:
+    check_episode(finding, policy)
+    subject_id, keys = None, NO_KEYS
+    if finding.subject is not None:
+        subject_id, keys = find_with_key(database, tenant_id, finding.subject)
         # By its id from here on: the reference is kept nowhere.
         finding = finding.model_copy(update={"subject": str(subject_id)})
     screening = Screening(database, tenant_id, policy, names_subject=subject_id is not None)
@@ -164,15 +176,13 @@ def _command(
         principal=principal,
         # An id that derives from a text must not give away what was taken out of it.
         command_id=command_id
-        or finding_command_id(
-            passed if screening.has_keyed else finding, visibility, _subject_key(database, tenant_id, subject_id)
-        ),
+        or finding_command_id(passed if screening.has_keyed else finding, visibility, _subject_key(keys, subject_id)),
         command_digest=screening.digest(said),
         bare_digest=digest_of(said),
     )
     claim = {"tenant_id": tenant_id, "claim_digest": bytes.fromhex(claim_digest(passed, visibility))}
     decision = _Decision(passed, policy, visibility, principal, screening, subject_id)
-    return Command(context, [(SAME_CLAIM, claim)], decision), decision
+    return Command(context, [(SAME_CLAIM, claim)], decision, keys=keys), decision
 
 
 class _Decision:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 import sqlalchemy as sa
 
 from grandbo.errors import GrandboError, ScreenRefused, SubjectMissing
+from grandbo.events.log import streams_of
 from grandbo.events.models import Action, EntryQuarantined, Policy, Screened, ScreenFinding
 from grandbo.finding_limits import BODY_LIMIT_BYTES, NAME_LIMIT, SUMMARY_LIMIT, TAG_LIMIT, TITLE_LIMIT, URI_LIMIT
 from grandbo.memory.finding import EvidenceItem, Finding, Incident
@@ -29,6 +30,8 @@ from grandbo.storage.tables import receipt_keys
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import digest_of
 
+# What somebody is like is kept about that somebody, or not at all.
+TRAIT = "trait"
 _KEY_LABEL = b"grandbo/screening/1"
 _FIRST_KEY = sa.select(receipt_keys.c.key).where(of_tenant(receipt_keys), receipt_keys.c.epoch == 1)
 # A tenant's first receipt key is made with the tenant and never changes; later epochs come beside it.
@@ -65,7 +68,8 @@ class Screening:
 
     Args:
         is_reviewed: a person decides before the text counts, or has decided: what would be quarantined is flagged.
-        names_subject: it says whom it is about: personal data in it is no reason to refuse it.
+        names_subject: it says whom it is about: personal data in it is no reason to refuse it. Asked once, where it
+            matters, if it has to be found out.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class Screening:
         policy: Policy,
         *,
         is_reviewed: bool = False,
-        names_subject: bool = False,
+        names_subject: bool | Callable[[], bool] = False,
     ) -> None:
         self._database = database
         self._tenant_id = tenant_id
@@ -83,8 +87,7 @@ class Screening:
             signal: policy.screening.get(signal, DEFAULT_SCREENING[signal]) for signal in SIGNALS
         }
         self._is_reviewed = is_reviewed
-        if names_subject:
-            self._outcomes["personal"] = "flag"
+        self._names_subject = names_subject
         self._found: Counter[tuple[str, str, Action]] = Counter()
         self._signals: dict[str, None] = {}
         self._quarantining: dict[tuple[Signal, str], None] = {}
@@ -200,6 +203,8 @@ class Screening:
 
     def _action(self, hit: Hit) -> Action:
         outcome = self._outcomes[hit.signal]
+        if hit.signal == "personal" and (outcome == "refuse" or hit.kind == TRAIT):
+            outcome = "flag" if self._is_named() else "refuse"
         if outcome == "refuse":
             raise _refusal(hit)
         if outcome == "redact":
@@ -209,6 +214,11 @@ class Screening:
             return "quarantine"
         self._signals[hit.signal] = None
         return "flag"
+
+    def _is_named(self) -> bool:
+        if not isinstance(self._names_subject, bool):
+            self._names_subject = self._names_subject()
+        return self._names_subject
 
     def _redacted(self, field: str, text: str, hits: Sequence[Hit], limit: int) -> str:
         is_keyed = any(hit.signal != "hidden" for hit in hits)
@@ -229,6 +239,22 @@ class Screening:
     def _keyed(self, digest: str) -> str:
         key = screening_key(self._database, self._tenant_id)
         return hmac.new(key, digest.encode("ascii"), hashlib.sha256).hexdigest()
+
+
+def is_about(database: Database, tenant_id: UUID, stream_id: UUID) -> Callable[[], bool]:
+    """Whether what stands in a stream names its subject, to be asked where that matters."""
+
+    def ask() -> bool:
+        with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+            return stream_id in streams_of(transaction, tenant_id, [stream_id])[1]
+
+    return ask
+
+
+def refuse_traits(text: str, field: str) -> None:
+    """Raise `SubjectMissing` for a text that says what somebody is like, where no subject can be named."""
+    if hit := next((hit for hit in screen({field: text}).of("personal") if hit.kind == TRAIT), None):
+        raise _refusal(hit)
 
 
 def screened_fields(values: Mapping[str, Any]) -> dict[str, str]:

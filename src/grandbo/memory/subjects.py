@@ -32,6 +32,8 @@ from grandbo.storage.subject_keys import (
     FIND_REFERENCE,
     KEEP_KEY,
     fetch_keys,
+    find_keys,
+    find_references,
     highest_epoch,
     new_key_row,
     open_keys,
@@ -168,7 +170,7 @@ def register_subject(
     with database.transaction("writer", tenant_id) as transaction:
         head = head_of(transaction.execute(LOCK_HEAD, {"tenant_id": tenant_id}))
         known = transaction.execute_as(
-            "keyholder", FIND_REFERENCE, {"tenant_id": tenant_id, "subject_ref": digest}, back="writer"
+            "keyholder", FIND_REFERENCE, {"tenant_id": tenant_id, "references": [digest]}, back="writer"
         )
         subject_id: UUID = known[0]["subject_id"] if known else row["subject_id"]
         if not known:
@@ -195,18 +197,28 @@ def find_subject(database: Database, tenant_id: UUID, named: object) -> UUID:
     Raises:
         NotFound: there is none; one that was erased has no reference any more.
     """
-    if isinstance(named, UUID):
-        return named
-    if isinstance(named, str) and (known := _as_id(named)) is not None:
+    if (known := _as_id(named)) is not None:
         return known
+    found = find_references(database, tenant_id, _digests(database, tenant_id, named))
+    if not found:
+        raise NotFound("There is no such subject in this tenant.")
+    return found[0]
+
+
+def find_with_key(database: Database, tenant_id: UUID, named: object) -> tuple[UUID, dict[UUID, bytes]]:
+    """The same with its key, opened before any lock is taken; without one where it was erased."""
+    if (known := _as_id(named)) is not None:
+        return known, fetch_keys(database, tenant_id, [known])
+    found = find_keys(database, tenant_id, _digests(database, tenant_id, named))
+    if not found:
+        raise NotFound("There is no such subject in this tenant.")
+    return next(iter(found)), found
+
+
+def _digests(database: Database, tenant_id: UUID, named: object) -> list[bytes]:
+    """Under which digests a reference may be known: whether of a person or of a workspace it does not say."""
     reference = checked_reference(named)
-    digests = [reference_digest(database, tenant_id, kind, reference) for kind in KINDS]
-    with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
-        for digest in digests:
-            if found := transaction.execute(FIND_REFERENCE, {"tenant_id": tenant_id, "subject_ref": digest}):
-                subject_id: UUID = found[0]["subject_id"]
-                return subject_id
-    raise NotFound("There is no such subject in this tenant.")
+    return [reference_digest(database, tenant_id, kind, reference) for kind in KINDS]
 
 
 def read_subject(transaction: Transaction, tenant_id: UUID, subject_id: UUID) -> Subject:
@@ -367,8 +379,10 @@ def _checked(given: object, field: str, limit: int) -> str:
     return check_text(given, field, limit=limit, single_line=True)
 
 
-def _as_id(text: str) -> UUID | None:
+def _as_id(named: object) -> UUID | None:
+    if isinstance(named, UUID):
+        return named
     try:
-        return UUID(text)
+        return UUID(named) if isinstance(named, str) else None
     except ValueError:
         return None

@@ -205,6 +205,28 @@ _PERSONAL: _Rows = (
         r"([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:19|20)[0-9]{2})\b",
         ("dob", "born", "date of birth"),
     ),
+    # What somebody is like, in the present tense: what somebody did once is part of what happened.
+    (
+        "trait",
+        r"(?i)\b(?:(?:this|that|our|the|one|every)\s+(?:[\w-]+\s+){0,2}(?:engineer|developer|programmer|colleague|"
+        r"co-?worker|teammate|employee|contractor|intern|manager)|he|she)\s+(?:tends\s+to\b|"
+        r"is\s+known\s+(?:to|for)\b|has\s+a\s+habit\s+of\b|(?:always|never|usually|often|rarely|seldom|constantly|"
+        r"routinely|habitually|sometimes)\s+[a-z]+(?:[^s\W]s|sses|shes|ches|xes)\b)",
+        (
+            "tends",
+            "known",
+            "habit",
+            "always",
+            "never",
+            "usually",
+            "often",
+            "rarely",
+            "seldom",
+            "constantly",
+            "routinely",
+            "sometimes",
+        ),
+    ),
 )
 _HOSTS: _Rows = (
     ("ip-address", r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b"),

@@ -13,7 +13,7 @@ from grandbo.screening.hidden import Skeleton, visible
 from grandbo.screening.rules import Signal
 
 # Stands in every event that the screen looked at. A change of what it finds is a new version, and then `rescan`.
-SCREEN_VERSION = 1
+SCREEN_VERSION = 2
 
 Severity = Literal["high", "medium", "low"]
 Outcome = Literal["refuse", "redact", "quarantine", "flag"]

@@ -70,6 +70,7 @@ class OpenedKeys:
         self._provider = provider
         self._lock = threading.Lock()
         self._known: dict[tuple[UUID, UUID, bytes], tuple[bytes, float]] = {}
+        self._peppers: dict[UUID, tuple[bytes, float]] = {}
 
     @property
     def provider(self) -> KeyProvider:
@@ -96,6 +97,17 @@ class OpenedKeys:
                 self._known.clear()
             name = (context.tenant_id, context.subject_id, wrapped)
             self._known[name] = (key, time.monotonic() + REMEMBERED_SECONDS)
+
+    def recall(self, tenant_id: UUID) -> bytes | None:
+        """The tenant's pepper, if it was kept a short while ago."""
+        with self._lock:
+            known = self._peppers.get(tenant_id)
+        return known[0] if known is not None and known[1] > time.monotonic() else None
+
+    def keep(self, tenant_id: UUID, pepper: bytes) -> None:
+        """Keep a tenant's pepper for a while."""
+        with self._lock:
+            self._peppers[tenant_id] = (pepper, time.monotonic() + REMEMBERED_SECONDS)
 
     def forget(self, tenant_id: UUID, subject_id: UUID) -> None:
         """Remember nothing of a subject's key any more."""

@@ -41,8 +41,8 @@ _WRAP_PEPPER = (
     .values(kek_epoch=sa.bindparam("new_epoch", type_=sa.Integer), wrapped=sa.bindparam("new_wrapped"))
 )
 KEEP_KEY = sa.insert(subject_keys).values({column.name: sa.bindparam(column.name) for column in subject_keys.c})
-FIND_REFERENCE = sa.select(subject_keys.c.subject_id).where(
-    of_tenant(subject_keys), subject_keys.c.subject_ref == sa.bindparam("subject_ref", type_=sa.LargeBinary)
+FIND_REFERENCE = _KEYS.where(
+    subject_keys.c.subject_ref == sa.any_(sa.bindparam("references", type_=pg.ARRAY(sa.LargeBinary)))
 )
 # Only as long as it is what was read: a key that was destroyed meanwhile does not come back.
 _WRAP = (
@@ -86,10 +86,10 @@ def open_keys(
 
 def fetch_keys(database: Database, tenant_id: UUID, subjects: Collection[UUID]) -> dict[UUID, bytes]:
     """The same in a transaction of its own: opened before a lock is taken, they need no provider under it."""
+    params = {"tenant_id": tenant_id, "subjects": list(subjects)}
     with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
-        rows = transaction.execute(_SOME, {"tenant_id": tenant_id, "subjects": list(subjects)})
-    keys = database.keys
-    return {row["subject_id"]: keys.opened(_context(tenant_id, row), bytes(row["wrapped_dek"])) for row in rows}
+        rows = transaction.batch([(_SOME, params)], commit=True)[0]
+    return _opened(database, tenant_id, rows)
 
 
 def reference_digest(database: Database, tenant_id: UUID, kind: str, reference: str) -> bytes:
@@ -100,6 +100,22 @@ def reference_digest(database: Database, tenant_id: UUID, kind: str, reference: 
     database alone does not let a reference be guessed.
     """
     return hmac.new(_pepper(database, tenant_id), f"{kind}\x00{reference}".encode(), hashlib.sha256).digest()
+
+
+def find_keys(database: Database, tenant_id: UUID, digests: Collection[bytes]) -> dict[UUID, bytes]:
+    """The keys of the subjects that these digests belong to, in one look."""
+    params = {"tenant_id": tenant_id, "references": list(digests)}
+    with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
+        rows = transaction.batch([(FIND_REFERENCE, params)], commit=True)[0]
+    return _opened(database, tenant_id, rows)
+
+
+def find_references(database: Database, tenant_id: UUID, digests: Collection[bytes]) -> list[UUID]:
+    """The subjects that these digests belong to."""
+    params = {"tenant_id": tenant_id, "references": list(digests)}
+    with database.transaction("keyholder", tenant_id, read_only=True) as transaction:
+        rows = transaction.batch([(FIND_REFERENCE, params)], commit=True)[0]
+    return [row["subject_id"] for row in rows]
 
 
 def new_key_row(
@@ -166,7 +182,15 @@ def wrap_anew(database: Database, tenant_id: UUID, rows: tuple[list[Row], list[R
 
 
 def _pepper(database: Database, tenant_id: UUID) -> bytes:
-    """The tenant's pepper, made at first use; its context is the tenant itself."""
+    """The tenant's pepper, made at first use; its context is the tenant itself. It never changes, only its wrapping."""
+    known = database.keys.recall(tenant_id)
+    if known is None:
+        known = _read_pepper(database, tenant_id)
+        database.keys.keep(tenant_id, known)
+    return known
+
+
+def _read_pepper(database: Database, tenant_id: UUID) -> bytes:
     key = {"tenant_id": tenant_id}
     with database.transaction("keyholder", tenant_id) as transaction:
         rows = transaction.execute(_PEPPER, key)
@@ -182,6 +206,11 @@ def _pepper(database: Database, tenant_id: UUID) -> bytes:
             rows = transaction.execute(_PEPPER, key)
     row = rows[0]
     return database.keys.opened(KeyContext(tenant_id, tenant_id, row["kek_epoch"]), bytes(row["wrapped"]))
+
+
+def _opened(database: Database, tenant_id: UUID, rows: Iterable[Row]) -> dict[UUID, bytes]:
+    keys = database.keys
+    return {row["subject_id"]: keys.opened(_context(tenant_id, row), bytes(row["wrapped_dek"])) for row in rows}
 
 
 def _context(tenant_id: UUID, row: Row | Mapping[str, Any]) -> KeyContext:

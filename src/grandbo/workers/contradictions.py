@@ -20,7 +20,7 @@ from grandbo.memory.contradiction import CONTRADICTION_VERSION, Claim, judge
 from grandbo.memory.disputing import propose_dispute
 from grandbo.memory.tenants import POLICY_IN_FORCE
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.tables import contradiction_checks, entries, terms
+from grandbo.storage.tables import contradiction_checks, entries, events, terms
 from grandbo.storage.tenancy import of_tenant
 from grandbo.text import terms as terms_of
 from grandbo.types import Clock, utc_now
@@ -31,7 +31,16 @@ TERMS_ASKED = 48
 BATCH = 16
 
 _instant = sa.bindparam("instant", type_=sa.DateTime(timezone=True))
-_is_live = sa.and_(entries.c.status == "published", entries.c.valid_from <= _instant, entries.c.expires_at > _instant)
+# What is about a subject is compared with nothing: a dispute quotes both sides to reviewers, outside the subject's key.
+_is_about_somebody = entries.c.entry_id.in_(
+    sa.select(events.c.stream_id).where(of_tenant(events), events.c.subject_id.is_not(None))
+)
+_is_live = sa.and_(
+    entries.c.status == "published",
+    entries.c.valid_from <= _instant,
+    entries.c.expires_at > _instant,
+    sa.not_(_is_about_somebody),
+)
 _was_compared = sa.exists(
     sa.select(sa.literal_column("1")).where(
         of_tenant(contradiction_checks),
