@@ -83,6 +83,13 @@ class Call:
             raise NotFound
         return found
 
+    def number_in_path(self, name: str) -> int:
+        """A position in the address. Raises `NotFound`."""
+        given = str(self.path[name])
+        if not given.isascii() or not given.isdigit() or len(given) > 18 or given.startswith("0"):
+            raise NotFound
+        return int(given)
+
 
 Handler = Callable[[Call], Answer]
 
