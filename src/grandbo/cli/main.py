@@ -11,6 +11,7 @@ import typer
 from grandbo import __version__
 from grandbo.cli import (
     agents,
+    calibrating,
     care,
     configuration,
     demo,
@@ -85,6 +86,7 @@ for _part in (
     erasing,
     people,
     evaluating,
+    calibrating,
     impact,
     review,
     screen,
