@@ -53,6 +53,16 @@ class Proving(Verbs):
         require(self.principal, "audit")
         return head_position(self._database, self.tenant.tenant_id)
 
+    def head(self) -> dict[str, Any]:
+        """The end of the log: `{position, hash, recorded_at}`."""
+        require(self.principal, "audit")
+        return listing.show_head(self._database, self.tenant.tenant_id)
+
+    def list_checkpoints(self, *, limit: int = 50, before: int | None = None) -> list[dict[str, Any]]:
+        """A page of the checkpoints that are kept, the largest first; `before`: the size of the last one seen."""
+        require(self.principal, "audit")
+        return checkpoints.list_notes(self._database, self.tenant.tenant_id, limit=limit, before=before)
+
     def _event_filter(self, bodies: bool, wanted: dict[str, Any]) -> listing.EventFilter:
         tiers = self._tiers_short()
         if tiers is not None and bodies:

@@ -12,7 +12,7 @@ from grandbo.errors import InvalidInput
 from grandbo.hooks import signatures
 from grandbo.hooks.drafts import Draft, Ignored, Unmappable
 from grandbo.hooks.samples import sample_of
-from grandbo.memory import hooks, inbox
+from grandbo.memory import hooks, inbox, incident_records
 from grandbo.memory.hooks import Hook
 from grandbo.memory.incidents import document_of_incident, fold, has_cause, is_closed
 from grandbo.memory.policy import require
@@ -116,6 +116,16 @@ class Receiving(Verbs):
         """Give it up, and its body away; raises `NotFound`."""
         require(self.principal, "administer")
         return inbox.drop_delivery(self._database, self.tenant.tenant_id, delivery_id, clock=self._clock())
+
+    def incidents(self, **wanted: Any) -> dict[str, Any]:
+        """A page of the incidents that deliveries told of, the last changed first: `limit`, `after`."""
+        require(self.principal, "administer")
+        return incident_records.list_incidents(self._database, self.tenant.tenant_id, **wanted)
+
+    def incident(self, source: str, incident_id: str) -> dict[str, Any]:
+        """What is known of one incident, with the deliveries that told it; raises `NotFound`."""
+        require(self.principal, "administer")
+        return incident_records.show_incident(self._database, self.tenant.tenant_id, source, incident_id)
 
     def map_deliveries(self, *, at_most: int = 1_000) -> MappedCounts:
         """Map what is due now, as the worker does."""

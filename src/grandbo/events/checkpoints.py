@@ -36,6 +36,12 @@ from grandbo.storage.tables import checkpoints, events
 from grandbo.storage.tenancy import TENANT, of_tenant
 
 _LAST_NOTE = sa.select(checkpoints).where(of_tenant(checkpoints)).order_by(checkpoints.c.size.desc()).limit(1)
+_NOTES = (
+    sa.select(checkpoints)
+    .where(of_tenant(checkpoints), checkpoints.c.size < sa.bindparam("before", type_=sa.BigInteger))
+    .order_by(checkpoints.c.size.desc())
+    .limit(sa.bindparam("page", type_=sa.Integer))
+)
 _NOTE_AT = sa.select(checkpoints.c.note).where(of_tenant(checkpoints), checkpoints.c.size == sa.bindparam("at"))
 _KEEP = (
     pg.insert(checkpoints)
@@ -117,6 +123,30 @@ def make(
     if kept == note:
         return Signed(tenant_id, parse_note(kept), kept, created=True)
     return Signed(tenant_id, _opened(kept, tenant_id, size, key), kept, created=False)
+
+
+def list_notes(database: Database, tenant_id: UUID, *, limit: int, before: int | None = None) -> list[dict[str, Any]]:
+    """A page of the stored checkpoints as they are stored, the largest first: `{size, root, extensions, note}`."""
+    params = {"tenant_id": tenant_id, "before": 2**62 if before is None else before, "page": limit}
+    with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+        rows = transaction.execute(_NOTES, params)
+    return [
+        {
+            "size": row["size"],
+            "root": base64.b64encode(bytes(row["root"])).decode(),
+            "extensions": _extensions(row["note"]),
+            "note": row["note"],
+        }
+        for row in rows
+    ]
+
+
+def _extensions(note: str) -> list[str] | None:
+    """The further lines of a note; None where it is none any more, which `verify` says with its reason."""
+    try:
+        return list(parse_note(note).extensions)
+    except NoteRefused:
+        return None
 
 
 def signed_projections(database: Database, tenant_id: UUID, size: int, public_key: bytes | None) -> str | None:

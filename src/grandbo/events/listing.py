@@ -87,7 +87,11 @@ _PEOPLE = sa.select(principals.c.type, principals.c.principal_id, principals.c.n
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; what is None does not narrow. `since` is part of the range, `until` is not."""
+    """
+    Which events are wanted; what is None does not narrow. `since` is part of the range, `until` is not.
+
+    With `tiers`, those of entries, candidates and verdicts above them are left out.
+    """
 
     actor: str | None = None
     event_type: str | None = None
@@ -163,6 +167,13 @@ def _known(
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
         head = head_of(transaction.execute(READ_HEAD, {"tenant_id": tenant_id})).position
     return actors, names, head, bodies
+
+
+def show_head(database: Database, tenant_id: UUID) -> dict[str, Any]:
+    """The end of the log: `{position, hash, recorded_at}`."""
+    with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+        head = head_of(transaction.execute(READ_HEAD, {"tenant_id": tenant_id}))
+    return {"position": head.position, "hash": head.hash.hex(), "recorded_at": utc_text(head.recorded_at)}
 
 
 def _pages(
