@@ -49,6 +49,8 @@ ICONS = [
     "link",
     "lock",
     "log-out",
+    "repeat",
+    "replace",
     "rewind",
     "rotate-ccw",
     "scale",

@@ -42,9 +42,7 @@ _ONE = sa.select(incidents).where(
     of_tenant(incidents), incidents.c.source == _source, incidents.c.incident_id == _incident
 )
 _DELIVERIES = (
-    sa.select(
-        *(column for column in inbox.c if column.name != "body"), inbox.c.body.is_not(None).label("has_body")
-    )
+    sa.select(*(column for column in inbox.c if column.name != "body"), inbox.c.body.is_not(None).label("has_body"))
     .where(of_tenant(inbox), inbox.c.source == _source, _incident == sa.any_(inbox.c.incident_ids))
     .order_by(inbox.c.delivery_id.desc())
     .limit(DELIVERIES_SHOWN)
@@ -54,7 +52,7 @@ _DELIVERIES = (
 def list_incidents(
     database: Database, tenant_id: UUID, *, limit: int | None = None, after: str | None = None
 ) -> dict[str, Any]:
-    """A page of the incidents, the last changed first: `{incidents, next}`; `after` is the `next` of the page before."""
+    """A page of incidents, the last changed first: `{incidents, next}`; `after` is the `next` of the page before."""
     size = DEFAULT_PAGE if limit is None else limit
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_PAGE:
         raise InvalidInput(f"limit: it must be a whole number from 1 to {MAX_PAGE}.", field="limit")

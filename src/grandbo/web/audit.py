@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from grandbo.errors import InvalidInput, NotFound
+from grandbo.errors import Forbidden, InvalidInput, NotFound
 from grandbo.events.listing import COLUMNS
 from grandbo.events.registry import EVENT_TYPES
-from grandbo.memory.policy import require
+from grandbo.memory.policy import require, visible_tiers
 from grandbo.web.call import Answer, Call, Download, Page, Redirect, View, address, id_field, number, text, ticked
 from grandbo.web.jobs import Job, Progress
 
@@ -37,16 +37,27 @@ def show_audit(call: Call) -> View:
         "rebuilt": _told(jobs["rebuild"]),
         "events": found,
         "next": found[-1]["position"] if len(found) == limit else None,
-        "checkpoints": memory.checkpoints(limit=CHECKPOINTS),
+        "checkpoints": memory.list_checkpoints(limit=CHECKPOINTS),
     }
-    shown = {"asked": call.query, "types": sorted(EVENT_TYPES), "ends": _ends(call, limit)}
+    shown = {
+        "asked": call.query,
+        "types": sorted(EVENT_TYPES),
+        "ends": _ends(call, limit, head["position"]),
+        "sees_all": _sees_all(call),
+    }
     return View("audit.html", data, shown)
 
 
 def show_event(call: Call) -> View:
     """One event, with what it says."""
-    position = number(call.path, "position")  # type: ignore[arg-type]  # a mapping of texts, as a query is
-    found = list(call.memory.events(after=(position or 0) - 1, limit=1, bodies=True)) if position else []
+    position = call.number_in_path("position")
+    try:
+        found = list(call.memory.events(after=position - 1, limit=1, bodies=True))
+    except Forbidden:
+        found = [
+            event | {"body_state": "withheld", "body": None}
+            for event in call.memory.events(after=position - 1, limit=1)
+        ]
     if not found or found[0]["position"] != position:
         raise NotFound("The log has no such position.")
     head = call.memory.head()["position"]
@@ -59,7 +70,8 @@ def export_events(call: Call) -> Download:
     kind = text(call.query, "as") or "csv"
     if kind not in ("csv", "jsonl"):
         raise InvalidInput("as: it must be csv or jsonl.", field="as")
-    events = list(call.memory.events(**_wanted(call), limit=EXPORTED + 1, bodies=kind == "jsonl" and ticked(call.query, "bodies")))
+    bodies = kind == "jsonl" and ticked(call.query, "bodies")
+    events = list(call.memory.events(**_wanted(call), limit=EXPORTED + 1, bodies=bodies))
     if len(events) > EXPORTED:
         raise InvalidInput(
             f"These are more than {EXPORTED} events; narrow the time, or use `grandbo audit export`.", field="since"
@@ -110,8 +122,8 @@ def sign_checkpoint(call: Call) -> Redirect:
 
 def download_checkpoint(call: Call) -> Answer:
     """A note as it was signed."""
-    size = number(call.path, "size")  # type: ignore[arg-type]  # a mapping of texts, as a query is
-    found = [note for note in call.memory.checkpoints(limit=1, before=(size or 0) + 1) if note["size"] == size]
+    size = call.number_in_path("size")
+    found = [note for note in call.memory.list_checkpoints(limit=1, before=size + 1) if note["size"] == size]
     if not found:
         raise NotFound("There is no checkpoint of this size.")
     return Download(f"{call.memory.tenant.name}-{size}.note", "text/plain", found[0]["note"])
@@ -131,16 +143,21 @@ def _told(job: Job | None) -> dict[str, Any] | None:
     return job.as_dict() if job else None
 
 
-def _ends(call: Call, limit: int) -> dict[str, str]:
+def _ends(call: Call, limit: int, head: int) -> dict[str, str]:
     """The addresses of the export and of the newest page."""
     asked = {name: value for name, value in call.query.multi_items() if name not in ("after", "limit", "done")}
-    head = call.memory.head()["position"]
     return {
         "csv": address("/audit/export", **{**asked, "as": "csv"}),
-        "jsonl": address("/audit/export", **{**asked, "as": "jsonl", "bodies": 1}),
+        "jsonl": address("/audit/export", **{**asked, "as": "jsonl"}),
+        "bodies": address("/audit/export", **{**asked, "as": "jsonl", "bodies": 1}),
         "newest": address("/audit", **asked, after=max(head - limit, 0)),
         "oldest": address("/audit", **asked),
     }
+
+
+def _sees_all(call: Call) -> bool:
+    policy = call.memory.tenant.policy
+    return set(visible_tiers(policy, call.memory.principal)) == set(policy.tiers)
 
 
 def _as_csv(events: Iterable[Mapping[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from grandbo.memory.policy import Act, may
 if TYPE_CHECKING:
     from grandbo.library import TenantMemory
     from grandbo.web.jobs import Jobs
+    from grandbo.web.latencies import Latencies
 
 Values = ImmutableMultiDict[str, str]
 
@@ -63,6 +64,7 @@ class Call:
 
     memory: TenantMemory
     jobs: Jobs
+    latencies: Latencies
     path: Mapping[str, Any]
     query: Values
     form: Values = field(default_factory=lambda: ImmutableMultiDict([]))
@@ -82,6 +84,13 @@ class Call:
         if found is None:
             raise NotFound
         return found
+
+    def number_in_path(self, name: str) -> int:
+        """A position in the address. Raises `NotFound`."""
+        given = str(self.path[name])
+        if not given.isascii() or not given.isdigit() or len(given) > 18 or given.startswith("0"):
+            raise NotFound
+        return int(given)
 
 
 Handler = Callable[[Call], Answer]

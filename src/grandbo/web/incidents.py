@@ -12,7 +12,11 @@ from grandbo.web.call import Call, Page, Redirect, View, address, number, text
 
 def show_inbox(call: Call) -> View:
     """Deliveries, newest first."""
-    wanted = {"state": text(call.query, "state"), "limit": number(call.query, "limit"), "after": text(call.query, "after")}
+    wanted = {
+        "state": text(call.query, "state"),
+        "limit": number(call.query, "limit"),
+        "after": text(call.query, "after"),
+    }
     return View("inbox.html", call.memory.inbox(**wanted), {"asked": call.query, "states": STATES})
 
 

@@ -43,7 +43,12 @@ class Latencies:
         for at, seconds in found:
             minutes.setdefault(utc_text(at.replace(second=0, microsecond=0)), []).append(seconds * 1_000)
         return [
-            {"minute": minute, "answers": len(taken), "p50_ms": _percentile(taken, 50), "p95_ms": _percentile(taken, 95)}
+            {
+                "minute": minute,
+                "answers": len(taken),
+                "p50_ms": _percentile(taken, 50),
+                "p95_ms": _percentile(taken, 95),
+            }
             for minute, taken in list(minutes.items())[-most:]
         ]
 

@@ -1,4 +1,4 @@
-"""Replay: the memory as it was at any position, event by event; entries, one entry, or a search; and what came since."""
+"""Replay: the memory as it was at any position: entries, one of them or a search, and what came since."""
 
 from __future__ import annotations
 

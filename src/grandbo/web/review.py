@@ -135,7 +135,9 @@ def _view(call: Call, found: dict[str, Any], *, verb: str | None = None, error: 
     if verb is not None:
         typed = {name: raw_text(call.form, name) for name in (*FIELDS[verb], "reason", "into") if name in call.form}
     is_own = found["proposed_by"] == call.memory.principal.ref
-    possible = [name for name in FIELDS if found["status"] in CANDIDATE_ALLOWED[name] and _is_offered(call, name, is_own)]
+    possible = [
+        name for name in FIELDS if found["status"] in CANDIDATE_ALLOWED[name] and _is_offered(call, name, is_own)
+    ]
     if found["disputes"]:
         possible = [name for name in possible if name not in ("amend", "merge")]
     candidate_id = UUID(found["candidate_id"])

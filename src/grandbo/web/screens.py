@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from grandbo.web import acting, entry, help, history, search, start
+from grandbo.web import (
+    acting,
+    admin,
+    audit,
+    due,
+    entry,
+    erasures,
+    help,
+    history,
+    impact,
+    incidents,
+    numbers,
+    receipts,
+    replay,
+    review,
+    search,
+    start,
+)
 from grandbo.web.call import Page
 
+# What is longer stands first: an id in an address takes in all that is one part long.
 PAGES: tuple[Page, ...] = (
     *start.PAGES,
     *help.PAGES,
     *search.PAGES,
     *history.PAGES,
     *acting.PAGES,
+    *impact.PAGES,
     *entry.PAGES,
+    *review.PAGES,
+    *due.PAGES,
+    *replay.PAGES,
+    *audit.PAGES,
+    *receipts.PAGES,
+    *erasures.PAGES,
+    *incidents.PAGES,
+    *numbers.PAGES,
+    *admin.PAGES,
 )
