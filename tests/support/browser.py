@@ -106,13 +106,14 @@ class Visitor:
         """All that is to be read on the page."""
         return self.page.locator("main").inner_text()
 
-    def axe(self) -> list[str]:
-        """What axe finds wrong."""
+    def axe(self, *rules: str) -> list[str]:
+        """What axe finds wrong; by these rules alone where some are named."""
         if not self.page.evaluate("() => typeof window.axe === 'object'"):
             # Through the debugger, as an extension would: the page's own policy lets no script of others in.
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found: dict[str, Any] = self.page.evaluate(
-            "(tags) => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})", _RULES
+            "(runOnly) => axe.run(document, {runOnly, resultTypes: ['violations']})",
+            {"type": "rule", "values": list(rules)} if rules else {"type": "tag", "values": _RULES},
         )
         return [
             f"{item['id']}: {node['html'][:200]} {node['failureSummary'][:200]}"

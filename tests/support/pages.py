@@ -21,7 +21,11 @@ class Furnished:
 
 def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renewal failed") -> Furnished:
     """Put `text` into every field that holds free text, in entries of each state, candidates, deliveries, keys."""
-    told = {"title": f"Queue stalled: {text}", "summary": f"Summary: {text}", "body": f"## Body\n\n{text}\n\n- {text}"}
+    told = {
+        "title": f"Queue stalled: {text}"[:200],
+        "summary": f"Summary: {text}",
+        "body": f"## Body\n\n{text}\n\n- {text}",
+    }
     named = {
         "service": f"checkout {text}"[:150],
         "tags": [text[:40]],
@@ -45,7 +49,7 @@ def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renew
     waiting = proposer.propose(
         make_finding(**told, **named, evidence=evidence), reason=f"Proposed: {text}"
     ).candidate_id
-    decided = proposer.propose(make_finding(**{**told, "title": f"Rejected: {text}"})).candidate_id
+    decided = proposer.propose(make_finding(**{**told, "title": f"Rejected: {text}"[:200]})).candidate_id
     memory.reject_candidate(decided, reason=f"Rejected: {text}")
     answer = memory.query_topic("the checkout queue stalled since leases lapsed")
     memory.query_topic("zebras grazing quietly beneath purple moonlight")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.browser import Visitor
 from tests.support.pages import furnish
@@ -18,27 +16,26 @@ REFUSED = (404, 422)
 
 
 class TestEveryPage:
-    @pytest.mark.parametrize("theme", ["light", "dark"])
-    def test_axe_finds_nothing_and_it_fits_the_width(
-        self, person: Open, grandbo: Grandbo, memory: TenantMemory, theme: str
+    def test_axe_finds_nothing_in_both_themes_and_it_fits_a_telephone(
+        self, person: Open, grandbo: Grandbo, memory: TenantMemory
     ) -> None:
-        """WCAG 2.2 AA as far as a machine can tell, at a desk and on a telephone."""
+        """WCAG 2.2 AA as far as a machine can tell. The themes differ in colours alone, so the dark one is asked for those."""
         jo = person("admin")
         jo.expected = REFUSED
-        jo.context.add_cookies([{"name": "grandbo_theme", "value": theme, "url": jo.base}])
-        jo.page.emulate_media(reduced_motion="reduce")
+        jo.page.emulate_media(reduced_motion="reduce", color_scheme="light")
         found = []
         for place, address in enumerate(furnish(grandbo, memory).addresses):
-            # One width a theme for axe: the markup is the same, the menus are not.
-            jo.page.set_viewport_size({"width": 1280 if theme == "light" else 390, "height": 900})
+            jo.page.set_viewport_size({"width": 390 if place % 2 else 1280, "height": 900})
             jo.go(address)
-            found += [f"{address}: {problem}" for problem in jo.axe()]
+            found += [f"{address}, light: {problem}" for problem in jo.axe()]
+            jo.page.emulate_media(color_scheme="dark")
+            found += [f"{address}, dark: {problem}" for problem in jo.axe("color-contrast")]
+            jo.page.emulate_media(color_scheme="light")
             jo.page.set_viewport_size({"width": 390, "height": 800})
             if jo.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 found.append(f"{address}: wider than 390 pixels")
-            assert place >= 0
 
-        assert [] == found
+        assert [] == found, "\n".join(found)
 
     def test_stored_scripts_and_markup_are_inert_in_every_field(
         self, person: Open, grandbo: Grandbo, memory: TenantMemory
@@ -63,6 +60,6 @@ def _strange(visitor: Visitor) -> list[str]:
     """Elements that no template of ours makes, and addresses that are none of ours."""
     strange: list[str] = visitor.page.evaluate(
         """() => [...document.querySelectorAll('main script, main style, main img, main iframe, [onerror], [onload],'
-          + ' main a[href^="javascript:" i], main a[href*="evil"]')].map((element) => element.outerHTML)"""
+          + ' main a[href^="javascript:" i], main a[href^="data:" i]')].map((element) => element.outerHTML)"""
     )
     return strange
