@@ -56,6 +56,10 @@ def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renew
     delivered = _deliver(grandbo, memory, text)
     memory.create_key(f"key {text}"[:100], "agent", ("investigator",))
     memory.request_erasure(put_away, "personal_data")
+    subject = memory.register_subject(
+        "person", f"zoe-{memory.tenant_id}@example.com", f"Zoe {text}"[:100]
+    ).subject.subject_id
+    memory.hold_subject(subject, f"Held: {text}")
     memory.checkpoint()
     topic = "the+checkout+queue+stalled+since+leases+lapsed"
     addresses = (
@@ -88,6 +92,9 @@ def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renew
         "/sources/impact?uri=https://logs.example.com/1",
         "/usage",
         "/erasures",
+        "/people",
+        f"/people/{subject}",
+        f"/people/{subject}/held",
         "/incidents",
         f"/incidents/grandbo/{delivered['incident']}",
         "/inbox",

@@ -19,7 +19,7 @@ class TestEveryPage:
     def test_axe_finds_nothing_in_both_themes_and_it_fits_a_telephone(
         self, person: Open, grandbo: Grandbo, memory: TenantMemory
     ) -> None:
-        """WCAG 2.2 AA as far as a machine can tell. The themes differ in colours alone, so the dark one is asked for those."""
+        """WCAG 2.2 AA as far as a machine can tell. The themes differ in colours, so dark is asked for those."""
         jo = person("admin")
         jo.expected = REFUSED
         jo.page.emulate_media(reduced_motion="reduce", color_scheme="light")

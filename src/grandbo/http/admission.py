@@ -20,7 +20,6 @@ from grandbo.http.limits import KEYS_KEPT, MovingWindow, parse_rate
 from grandbo.http.metrics import Metrics
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.inbox import Delivery
-from grandbo.memory.policy import visible_tiers
 from grandbo.settings import Settings
 
 # Whoever has one IPv6 address has all of its network.
@@ -48,7 +47,6 @@ class Admission:
         memory = self._authenticated(grandbo, address_of(connection), token)
         connection.state.tenant_id = str(memory.tenant_id)
         connection.state.principal = memory.principal.ref
-        connection.state.tiers = frozenset(visible_tiers(memory.tenant.policy, memory.principal))
         if wait := self._requests.take(f"{memory.tenant_id} {memory.principal.ref}"):
             self._metrics.limited("principal")
             raise RateLimited(retry_after=wait)

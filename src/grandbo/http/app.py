@@ -155,9 +155,7 @@ def build_app(
         below={"/v1/hooks/": DELIVERY_LIMIT_BYTES, "/v1/documents/": UPLOAD_LIMIT_BYTES},
         seconds=body_seconds,
     )
-    app.add_middleware(
-        Edge, metrics=metrics, latencies=web.latencies, hosts=[*LOOPBACK_HOSTS, _as_host(grandbo), *allowed_hosts]
-    )
+    app.add_middleware(Edge, metrics=metrics, hosts=[*LOOPBACK_HOSTS, _as_host(grandbo), *allowed_hosts])
     return app
 
 

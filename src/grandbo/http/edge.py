@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Collection
 from typing import Any
-from uuid import UUID
 
 import structlog
 from starlette.requests import ClientDisconnect
@@ -21,7 +20,6 @@ from grandbo.http.errors import HostNotAllowed
 from grandbo.http.metrics import Metrics
 from grandbo.http.problems import problem, unexpected
 from grandbo.types import new_id
-from grandbo.web.latencies import Latencies
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 # A probe calls by the address of the moment, and learns nothing but whether the process is well.
@@ -41,10 +39,9 @@ log = structlog.get_logger(__name__)
 class Edge:
     """Pure ASGI: wraps everything that the application does for one request."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, latencies: Latencies, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, hosts: Collection[str]) -> None:
         self._app = app
         self._metrics = metrics
-        self._latencies = latencies
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,8 +90,6 @@ class Edge:
         route = getattr(scope.get("route"), "path", UNMATCHED)
         state: dict[str, Any] = scope["state"]
         self._metrics.request(scope["method"], route, status, seconds)
-        if status == 200 and "tiers" in state:
-            self._latencies.note(UUID(state["tenant_id"]), route, seconds, state["tiers"])
         log.log(
             logging.DEBUG if route in (*PROBES, "/metrics") else logging.INFO,
             "request_served",

@@ -23,7 +23,6 @@ from grandbo.web import screens
 from grandbo.web.call import Answer, Call, Download, Handler, Page, Redirect, Values, View, address
 from grandbo.web.guarding import HEADERS, check_origin
 from grandbo.web.jobs import Jobs
-from grandbo.web.latencies import Latencies
 from grandbo.web.preferences import Preferences
 from grandbo.web.rendering import STATIC, environment
 from grandbo.web.session import LIFE, Sessions
@@ -48,7 +47,6 @@ class Web:
         self._is_https = (grandbo.settings.public_url or "").startswith("https:")
         self._takes_jwt = grandbo.tokens is not None
         self.jobs = Jobs(grandbo.clock)
-        self.latencies = Latencies(grandbo.clock)
 
     def routes(self) -> list[BaseRoute]:
         """All addresses of the pages, their twins and what they are made with."""
@@ -116,7 +114,7 @@ class Web:
 
     def _call(self, request: Request, memory: TenantMemory, form: Values) -> Call:
         query = ImmutableMultiDict(request.query_params.multi_items())
-        return Call(memory, self.jobs, self.latencies, request.path_params, query, form)
+        return Call(memory, self.jobs, request.path_params, query, form)
 
     def _signed_in(self, request: Request) -> TenantMemory:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

@@ -16,7 +16,6 @@ from grandbo.memory.policy import Act, may
 if TYPE_CHECKING:
     from grandbo.library import TenantMemory
     from grandbo.web.jobs import Jobs
-    from grandbo.web.latencies import Latencies
 
 Values = ImmutableMultiDict[str, str]
 
@@ -64,7 +63,6 @@ class Call:
 
     memory: TenantMemory
     jobs: Jobs
-    latencies: Latencies
     path: Mapping[str, Any]
     query: Values
     form: Values = field(default_factory=lambda: ImmutableMultiDict([]))

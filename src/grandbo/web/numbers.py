@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from grandbo.memory.policy import visible_tiers
 from grandbo.recall.answer import EmptyReason
 from grandbo.types import from_utc_text
 from grandbo.web.call import Call, Page, View, number, text
@@ -26,10 +25,8 @@ def show_usage(call: Call) -> View:
     """Recalls, the empty ones by reason, how long they took, what waits."""
     memory = call.memory
     usage = memory.usage(days=number(call.query, "days"))
-    tiers = visible_tiers(memory.tenant.policy, memory.principal)
-    latencies = call.latencies.by_minute(memory.tenant_id, tiers)
     shown = {"asked": call.query, "days_shown": _whole_days(usage), "reasons": REASONS}
-    return View("usage.html", {"usage": usage, "latencies": latencies}, shown)
+    return View("usage.html", {"usage": usage}, shown)
 
 
 def _whole_days(usage: dict[str, Any]) -> list[dict[str, Any]]:

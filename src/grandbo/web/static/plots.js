@@ -13,7 +13,8 @@
 
   function draw(place) {
     const table = document.getElementById(place.dataset.plot);
-    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    // Of another unit than the rest, and so for the table alone.
+    const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim()).filter((name) => name !== "answers");
     const rows = [...table.tBodies[0].rows];
     const labels = rows.map((row) => row.cells[0].textContent.trim());
     const numbers = names.slice(1).map((_, at) => rows.map((row) => Number(row.cells[at + 1].textContent.replace(/,/g, ""))));
