@@ -44,7 +44,7 @@ def show_person(call: Call) -> View:
 
 
 def act_on_person(call: Call) -> Answer:
-    """Set or lift a hold, or forget: the first person asks, the second does."""
+    """Set or lift a hold, or forget: at once, or where the policy wants two people, once another has confirmed it."""
     subject_id, act = call.id_in_path("subject_id"), call.path["act"]
     reason = raw_text(call.form, "reason")
     try:
@@ -89,6 +89,7 @@ def _person(call: Call, *, error: GrandboError | None = None) -> View:
         "reason": raw_text(call.form, "reason"),
         "own": call.memory.principal.ref,
         "may_act": call.may("administer"),
+        "second_person": call.memory.tenant.policy.people.second_person,
     }
     data = {"subject": subject, "erasures": wanted}
     return View("person.html", data, shown, error.http_status if error else 200)
