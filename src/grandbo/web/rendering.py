@@ -69,6 +69,7 @@ def environment() -> jinja2.Environment:
     made.filters |= {
         "time": time,
         "day": day,
+        "stated": stated,
         "spoken": spoken,
         "percent": percent,
         "short": short,
@@ -89,6 +90,11 @@ def time(text: str | None) -> Markup:
         return Markup("without end")
     shown = from_utc_text(text).strftime("%Y-%m-%d %H:%M")
     return Markup('<time datetime="{}">{} UTC</time>').format(text, shown)
+
+
+def stated(text: str | None) -> Markup | str:
+    """A time as a source states it: an instant, or only a day, a month or a year."""
+    return "—" if text is None else time(text) if len(text) > len("2026-01-02") else text
 
 
 def day(text: str | None) -> Markup:

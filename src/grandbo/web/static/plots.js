@@ -19,7 +19,7 @@
     const labels = rows.map((row) => row.cells[0].textContent.trim());
     const numbers = names.slice(1).map((_, at) => rows.map((row) => Number(row.cells[at + 1].textContent.replace(/,/g, ""))));
     const { ink, grid, lines } = colours();
-    const isBars = place.dataset.kind === "bars" || rows.length < 3;
+    const isBars = place.dataset.kind === "bars";
     const axis = { stroke: ink, grid: { stroke: grid }, ticks: { stroke: grid } };
     place.replaceChildren();
     new uPlot(
