@@ -26,7 +26,7 @@ from grandbo.events.sealing import open_apart, seal_apart
 from grandbo.finding_limits import NAME_LIMIT, SUMMARY_LIMIT, TITLE_LIMIT
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.finding import StatedTime, Submitted, explained, submitted_text
-from grandbo.memory.policy import may, require
+from grandbo.memory.policy import require, require_writing
 from grandbo.memory.remembered import Author, Fact, decide_remember, same_fact_query
 from grandbo.memory.screening import Screening
 from grandbo.memory.subjects import SUBJECT, Subject, active_subject, find_subject, key_of_subject, name_in
@@ -237,6 +237,7 @@ def refuse_memory(database: Database, tenant_id: UUID, principal: Principal, tok
     """Drop what waits under this token; whoever has the token may. Raises `NotFound`."""
     which = confirmation_id_of(token)
     require(principal, "recall")
+    require_writing(principal)
     with database.transaction("writer", tenant_id) as transaction:
         if not transaction.execute(_DROP, _key(tenant_id, which)):
             raise NotFound("Nothing waits under this token.")
@@ -334,5 +335,5 @@ def _locked_subject(transaction: Transaction, tenant_id: UUID, subject_id: UUID)
 def _require_person(principal: Principal) -> None:
     if principal.type != "human":
         raise Forbidden("Only a person confirms what is remembered about one; this credential is not a person's.")
-    if not (may(principal, "recall") and not principal.read_only):
-        require(principal, "remember")
+    require(principal, "recall")
+    require_writing(principal)
