@@ -29,7 +29,7 @@ FALSE_RATE = 0.05
 _FARTHEST_BP = 20_000
 _WORDS = (8, 30)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-# Topics of no organisation's incidents; and, made of the tenant's own words in no order, sentences that say nothing.
+# Topics of no organisation's incidents.
 OTHER_WORLDS = (
     "how long a sourdough loaf should rise before it goes into the oven",
     "which trail around the lake is best for a family with small children",
@@ -129,6 +129,7 @@ class Calibration:
         return {
             "stamp": self.stamp,
             "related": _shown(found.related),
+            "not_found_rate": round(sum(map(math.isinf, found.related)) / len(found.related), 4),
             "neighbours": _shown(found.neighbours),
             "unrelated": _shown(found.unrelated),
             "in_force": self.in_force.as_dict(),
@@ -157,11 +158,10 @@ def calibrate(
     if not memory.embeds:
         raise ConfigurationError("GRANDBO_EMBEDDER is `none`: there is no space to calibrate.")
     rng = random.Random(SEED)  # noqa: S311  # the same topics in every run, and no secret
-    texts = _texts(memory)
-    about = list(related) if related is not None else _sentences(texts, rng)
+    about = list(related) if related is not None else _sentences(_texts(memory), rng)
     if len(about) < LEAST:
         raise InvalidInput(f"There are {len(about)} topics with an entry that they are about; {LEAST} are needed.")
-    elsewhere = [*OTHER_WORLDS, *_nonsense([text for _, text in texts], rng)]
+    elsewhere = [*OTHER_WORLDS, *_nonsense(rng)]
     total = len(about) + len(elsewhere)
     own, others, nearest = [], [], []
     stamp, cutoff = _space(memory)
@@ -214,7 +214,7 @@ def rates_at(found: Distances, cutoff: float) -> Rates:
         cutoff,
         false / len(found.unrelated),
         wilson(false, len(found.unrelated)),
-        sum(distance >= cutoff for distance in found.related) / len(found.related),
+        sum(cutoff <= distance < math.inf for distance in found.related) / len(found.related),
         sum(distance < cutoff for distance in found.neighbours) / len(found.neighbours),
     )
 
@@ -269,12 +269,11 @@ def _could_be_asked(sentence: str) -> bool:
     return _WORDS[0] <= len(words) <= _WORDS[1] and len(sentence) <= 190 and sum(map(str.isalpha, words)) >= _WORDS[0]
 
 
-def _nonsense(texts: Sequence[str], rng: random.Random) -> Iterator[str]:
-    """As many sentences of the tenant's own words, drawn from all of it: each word is known, none says anything."""
-    words = sorted({word.lower() for text in texts for word in text.split() if word.isalpha() and len(word) > 3})
-    if len(words) >= 100:
-        for _ in OTHER_WORLDS:
-            yield " ".join(rng.sample(words, 10))[:190]
+def _nonsense(rng: random.Random) -> Iterator[str]:
+    """As many sentences of the words of other worlds in no order: each word is known, none says anything."""
+    words = sorted({word for topic in OTHER_WORLDS for word in topic.split() if word.isalpha() and len(word) > 3})
+    for _ in OTHER_WORLDS:
+        yield " ".join(rng.sample(words, 10))
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
