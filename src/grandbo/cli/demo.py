@@ -122,7 +122,7 @@ def _say_how_to_go_on(settings: Settings, tenant: str) -> None:
         f'  {program} recall "an operator ran the teardown against the wrong environment and wiped a live cluster"',
         f"  {program} audit verify            # every event of the log, checked",
         f"  {program} rebuild --check         # what is shown follows from the log alone",
-        f"  {program} up                      # HTTP on {settings.http_host}:{settings.http_port}",
+        f"  {program} up                      # pages and HTTP on {settings.http_host}:{settings.http_port}",
         f"  {program} --help",
     )
     if settings.home == demo_home():

@@ -36,7 +36,7 @@ def up(
     ] = None,
 ) -> None:
     """
-    Serve: database, worker and HTTP.
+    Serve: database, worker, HTTP, and the pages.
 
     Starts the embedded PostgreSQL if no database is named, migrates, embeds in the background, and listens. Runs until
     SIGTERM, which ends it with 0, or Ctrl-C.
@@ -81,7 +81,7 @@ def _tell_next_steps(url: str) -> None:
         "A key to call it with (elsewhere, with the same settings):",
         "  grandbo tenant create acme",
         "  grandbo key create --tenant acme --principal me --type human --role admin",
-        "Then:",
+        f"Then open {url}/ in a browser and sign in with it, or:",
         f"  curl -s {url}/v1/recall -H 'Authorization: Bearer gbk_…' -H 'Content-Type: application/json' \\",
         '    -d \'{"topic": "certificates that expired and stopped logins"}\'',
     )
