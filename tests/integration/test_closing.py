@@ -9,6 +9,7 @@ import pytest
 
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.hooks import CAUSE, Tool, make_tool
+from tests.support.postgres import TestDatabase
 
 SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
 
@@ -74,6 +75,28 @@ class TestCandidate:
 
         assert "unchanged" == tool.told("resolved", ended_at="2026-01-02T03:44:05Z")["outcome"]
         assert before == tool.memory.verify().events
+
+    @pytest.mark.parametrize("direct", [False, True])
+    def test_broken_off_after_it_was_taken_in_it_came_to_the_same(
+        self, grandbo: Grandbo, memory: TenantMemory, database: TestDatabase, direct: bool
+    ) -> None:
+        """A worker that dies between the incident's record and the delivery's: the next one tells what it came to."""
+        tool = make_tool(grandbo, memory, direct=direct)
+        delivery = tool.tell("resolved", cause=CAUSE)
+        tool.memory.map_deliveries()
+        first, before = tool.state(delivery), memory.verify().events
+        with database.as_admin() as conn:
+            conn.execute(
+                "UPDATE grandbo.org_memory_inbox SET state = 'received', outcomes = '[]', done_at = NULL,"
+                " next_attempt_at = received_at WHERE delivery_id = %s",
+                (delivery.delivery_id,),
+            )
+
+        tool.memory.map_deliveries()
+
+        assert ("recorded" if direct else "proposed") == first["outcome"]
+        assert first["outcomes"] == tool.state(delivery)["outcomes"]
+        assert before == memory.verify().events
 
     def test_a_reviewers_wording_stays(self, tool: Tool) -> None:
         """What somebody has written in the candidate is not overwritten by the tool."""

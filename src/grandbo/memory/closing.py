@@ -33,7 +33,7 @@ from grandbo.memory.record import record_finding
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import incidents
 from grandbo.storage.tenancy import TENANT, of_tenant
-from grandbo.types import Clock, Principal, derived_id, utc_now
+from grandbo.types import Clock, Principal, derived_id, utc_now, utc_text
 
 NO_CAUSE = ("no_cause",)
 _PROMPT = "The source closed this incident without a cause: write down what caused it before you approve this."
@@ -118,6 +118,9 @@ class Closing:
             return self._keep(self._withheld(record)).told()
         before = record.said or {}
         said = fold(before, draft, received_at)
+        if record.applied is not None and said == before and said.get("said_at") == utc_text(received_at):
+            # Taken in by this very delivery, which was broken off before it was done with: it came to what it came to.
+            return record.told()
         record = replace(record, said=said, is_private=is_private)
         if not is_closed(said):
             return self._keep(replace(record, outcome="collected")).told()
