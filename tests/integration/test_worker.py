@@ -196,7 +196,8 @@ class TestTwice:
         for thread in threads:
             thread.join(60)
 
-        assert 1 + 6 + 6 == own.verify().head
+        # The one that finds nothing left to do may note besides that the space is complete.
+        assert 6 == len(list(own.events(event_type="entry_embedded")))
         assert own.check_rebuild().ok
 
     def test_the_stored_vector_is_the_provider_s_bit_for_bit(self, own: TenantMemory, database: TestDatabase) -> None:
