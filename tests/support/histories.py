@@ -12,7 +12,7 @@ from uuid import UUID
 from grandbo.errors import Conflict, InvalidInput, NotFound
 from grandbo.library import TenantMemory
 from grandbo.recall.answer import Answer
-from grandbo.types import LINK_TYPES
+from grandbo.types import LINK_TYPES, VERDICTS
 from tests.support.factories import make_finding
 
 # fmt: off
@@ -81,6 +81,20 @@ class History:
         grandbo = memory._grandbo
         self._proposer = grandbo.tenant(memory.tenant.name, principal="agent:scout", roles=("investigator",))
 
+    def act(self, number: int, draws: random.Random) -> None:
+        """The verb of this number, as the draws have it."""
+        self._random = draws
+        verbs = self._verbs()
+        self._try(verbs[number % len(verbs)])
+
+    def judge(self, draws: random.Random) -> None:
+        """Ask, and say what came of the best of the answer."""
+        self._random = draws
+        self._ask()
+        answer = self.asked[-1].answer
+        for match in answer.matches[:1]:
+            self._memory.give_feedback(answer.receipt_id, match.entry_id, draws.choice(VERDICTS))
+
     def grow(self, steps: int, recalls: int) -> None:
         """Take steps, and spread the recalls over them."""
         for step in range(steps):
@@ -101,7 +115,9 @@ class History:
         if self._random.random() < 0.12:
             self._memory.embed()
             return
-        verb = self._random.choice(self._verbs())
+        self._try(self._random.choice(self._verbs()))
+
+    def _try(self, verb: Callable[[UUID], object]) -> None:
         # A state refuses the verbs that do not fit it: then nothing happens, and the history goes on.
         with contextlib.suppress(Conflict, InvalidInput, NotFound):
             verb(self._random.choice(self._ids))
