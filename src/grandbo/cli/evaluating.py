@@ -73,10 +73,10 @@ def evaluate(
     """
     from grandbo.evaluation import Report, compare
 
-    before = None if compare_with is None else Report.of_document(_document(compare_with))
-    load = _feedback(call, topics, topic_field) if from_feedback else _corpus(corpus, topics, qrels, topic_field)
     if from_feedback and (corpus or qrels):
         raise InvalidInput("from-feedback: it takes neither --corpus nor --qrels; both are in the tenant.")
+    before = None if compare_with is None else Report.of_document(_document(compare_with))
+    load = _feedback(call, topics, topic_field) if from_feedback else _corpus(corpus, topics, qrels, topic_field)
     with _opened(call, home) as grandbo:
         report = _measured(call, grandbo, load, [mode.value], explain=explain)
     against = {} if before is None else compare(report, before)
@@ -152,7 +152,8 @@ def _measured(call: Call, grandbo: Grandbo, load: Load, wanted: list[str], *, ex
 
     from grandbo.evaluation import MODES, ask_topics, explain_losses, report_of
 
-    judged, loaded, sizes = load(grandbo, call, progress := _Progress())
+    progress = _Progress()
+    judged, loaded, sizes = load(grandbo, call, progress)
     name = call.tenant or TENANT
     modes = list(MODES) if wanted == ["all"] else wanted
     if grandbo.embedder is None:
