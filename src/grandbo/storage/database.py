@@ -134,7 +134,9 @@ class Transaction:
 
     def rollback(self) -> None:
         """Undo everything and end the transaction."""
-        self._conn.execute("ROLLBACK")
+        # The driver's own rollback forgets what it prepared: a statement whose preparation failed in a pipeline
+        # would otherwise be asked for by its name for as long as the connection lives.
+        self._conn.rollback()
         self.is_open = False
 
     def at_schema(self, schema: str) -> Transaction:
@@ -218,7 +220,7 @@ class Database:
                     yield transaction
                 except BaseException:
                     if transaction.is_open and not conn.closed:
-                        conn.execute("ROLLBACK")
+                        transaction.rollback()
                     raise
                 if transaction.is_open:
                     conn.execute("COMMIT")
