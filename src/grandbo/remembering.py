@@ -157,7 +157,6 @@ class Remembering(Verbs):
             self._database,
             self.tenant.tenant_id,
             self._owner() if is_personal else self.principal,
-            self._policy_now(),
             answer,
             check_topic(topic).terms,
             budget=check_budget(budget),

@@ -104,6 +104,8 @@ def build_app(
         telemetry=_NO_TELEMETRY,
     )
     app.state.admission = admission
+    # Routes are tried in their order: those that agents wait for come first.
+    app.router.routes.insert(0, Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     app.include_router(memory_routes(grandbo, metrics))
     app.include_router(entry_routes(grandbo))
     app.include_router(receipt_routes(grandbo))
@@ -124,7 +126,6 @@ def build_app(
     app.include_router(inbox_routes(grandbo))
     app.include_router(subscription_routes(grandbo))
     app.include_router(document_routes(grandbo))
-    app.router.routes.append(Route(PATH, endpoint, methods=["POST"], include_in_schema=False))
     if resource is not None:
         app.router.routes.extend(resource.routes())
     app.include_router(process_routes(readiness, metrics))

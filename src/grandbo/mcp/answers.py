@@ -13,7 +13,7 @@ from typing import Any
 
 from grandbo.recall.answer import Answer
 from grandbo.recall.block import EVIDENCE_NOT_INSTRUCTION, ContextBlock, fence, new_marker, quoted
-from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, estimate_tokens
+from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, takes_at_most
 from grandbo.recall.entry_block import entry_block
 from grandbo.recall.layers import Layered
 
@@ -35,7 +35,7 @@ def answer_of_recall(answer: Answer, block: ContextBlock, budget: int) -> ToolAn
     document = answer.as_dict()
     omitted: list[str] = []
     for name, empty in (("summary", ""), ("evidence", []), ("lexical.terms", [])):
-        if _tokens(document) <= max(budget, DEFAULT_BUDGET):
+        if _fits(document, max(budget, DEFAULT_BUDGET)):
             break
         for match in document["matches"]:
             if name != "lexical.terms":
@@ -71,7 +71,7 @@ def entry_answer(found: dict[str, Any]) -> ToolAnswer:
     omitted = []
     entry = dict(found)
     for name in ("body", "summary", "evidence"):
-        if _tokens(entry) > DEFAULT_BUDGET:
+        if not _fits(entry, DEFAULT_BUDGET):
             entry.pop(name)
             omitted.append(name)
     return ToolAnswer("\n".join([block.text, *_relations(found)]), {"entry": entry, "omitted": omitted})
@@ -122,5 +122,5 @@ def _relations(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _tokens(document: dict[str, Any]) -> int:
-    return estimate_tokens(json.dumps(document, ensure_ascii=False, default=str))
+def _fits(document: dict[str, Any], budget: int) -> bool:
+    return takes_at_most(json.dumps(document, ensure_ascii=False, default=str), budget)

@@ -78,7 +78,7 @@ def voices_query(*, is_past: bool) -> sa.Select[Any]:
         .order_by(feedback.c.entry_id, feedback.c.principal, feedback.c.from_position.desc())
         .cte("voice")
     )
-    return sa.select(voice.c.entry_id, voice.c.verdict, sa.func.count().label("voices")).group_by(
+    return sa.select(voice.c.entry_id, voice.c.verdict, sa.func.count().label("number")).group_by(
         voice.c.entry_id, voice.c.verdict
     )
 
@@ -86,7 +86,7 @@ def voices_query(*, is_past: bool) -> sa.Select[Any]:
 @lru_cache(maxsize=8)
 def resolved_query(*, is_past: bool) -> sa.Select[Any]:
     """How many disputes of each of `ids` were resolved, by `position` where it is the past."""
-    found = sa.select(revisions.c.entry_id, sa.func.count().label("resolved")).where(
+    found = sa.select(revisions.c.entry_id, sa.func.count().label("number")).where(
         of_tenant(revisions),
         revisions.c.entry_id == _ids,
         revisions.c.event_type == EntryDisputeResolved.EVENT_TYPE,
@@ -100,8 +100,8 @@ def records_of(
     voices: Iterable[Row], resolved: Iterable[Row], states: Iterable[Mapping[str, Any]]
 ) -> dict[UUID, Record]:
     """The record of each state, from the rows of the two queries."""
-    said = {(row["entry_id"], row["verdict"]): row["voices"] for row in voices}
-    stood = {row["entry_id"]: row["resolved"] for row in resolved}
+    said = {(row["entry_id"], row["verdict"]): row["number"] for row in voices}
+    stood = {row["entry_id"]: row["number"] for row in resolved}
     return {
         state["entry_id"]: Record(
             supported=len(state["supported_by"]),

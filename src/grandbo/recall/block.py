@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from grandbo.recall.answer import Answer, Match
-from grandbo.recall.budget import DEFAULT_BUDGET, estimate_tokens
+from grandbo.recall.budget import DEFAULT_BUDGET, estimate_tokens, least_tokens
 from grandbo.recall.citations import Span, stored_text
 from grandbo.recall.excerpt import windows
 from grandbo.recall.headers import header, inapplicable, why_empty
@@ -35,11 +35,12 @@ SHOWN_SOURCES = 3
 _LONGEST_URI = 300
 # An item that would get less is left out instead: its header and title alone take nearly as much.
 _LEAST_ITEM = 180
-# Prose has fewer characters a token, by the estimate; what is longer than this many is not counted to its end.
-_CHARACTERS_A_TOKEN = 4
 
 _FENCE = re.compile("<{3,}|>{3,}")
 _ROLE_MARK = re.compile(r"<\||\|>|\[/?INST\]|<</?SYS>>", re.IGNORECASE)
+# Without one of these a text has none of the marks.
+_SIGNS = "<>[("
+_CLOSES_QUOTE = re.compile('["·\n]')
 _OUR_LINE = re.compile(r"^([\s|]*)([\[(])(?=\d+\]|cite |excerpt)", re.IGNORECASE | re.MULTILINE)
 
 Texts = Mapping[tuple[UUID, int], tuple[str, str, str]]
@@ -111,7 +112,7 @@ def render_block(
     frame = _Frame(answer, marker, has_items=bool(matches))
     room = budget - frame.cost(len(matches))
     drafts = [
-        _Draft(number, match, stored_text(*texts[match.entry_id, match.revision]), terms, marker, budget)
+        _Draft(number, match, stored_text(*texts[match.entry_id, match.revision]), terms, marker)
         for number, match in enumerate(matches, start=1)
     ]
     items = _fitted(drafts, room)
@@ -163,15 +164,31 @@ def fence(lines: Sequence[str], marker: str) -> str:
 class _Draft:
     """One match on its way into the block."""
 
-    def __init__(self, number: int, match: Match, stored: str, terms: Sequence[str], marker: str, budget: int) -> None:
+    def __init__(self, number: int, match: Match, stored: str, terms: Sequence[str], marker: str) -> None:
         self._number, self._match, self._marker = number, match, marker
         self._stored = stored
         self._terms = match.lexical.terms if match.lexical else tuple(terms)
         self._end = len(stored.rstrip())
-        self.whole = self._whole() if self._end <= budget * _CHARACTERS_A_TOKEN else None
-        self.cost = _cost(self.whole.lines) if self.whole else None
+        # Counting costs most of what rendering does, and a text that is plainly too long need not be counted.
+        self._least = least_tokens(stored)
+        self._whole: ContextItem | None = None
+        self._lines: dict[str, list[str]] = {}
 
-    def _whole(self) -> ContextItem:
+    @property
+    def cost(self) -> int:
+        """Tokens of the whole item, once it is counted; before that, what it takes at least."""
+        return self._least if self._whole is None else _cost(self._whole.lines)
+
+    def count(self) -> int:
+        """Tokens of the whole item."""
+        self._whole = self._whole or self._quoted_whole()
+        return self.cost
+
+    def within(self, share: int) -> ContextItem | None:
+        """The whole item, where it takes no more than its share."""
+        return self._whole if self.cost <= share and self.count() <= share else None
+
+    def _quoted_whole(self) -> ContextItem:
         quote = self._quote(0, self._end, is_cut=False)
         lines = [self._header(), *self._sources(SHOWN_SOURCES, _LONGEST_URI)]
         return ContextItem(self._match, (quote,), False, (*lines, f"(cite {quote.span})", *self._barred(quote.text)))
@@ -212,45 +229,70 @@ class _Draft:
         return [*lines, f"({rest} {'more ' if short else ''}sources not shown)"] if rest else lines
 
     def _barred(self, text: str) -> list[str]:
-        return [BAR + line for line in shown(text, self._marker).split("\n") if line.strip()]
+        # Asked twice of most sentences: what they would take, and for their lines.
+        if text not in self._lines:
+            self._lines[text] = [BAR + line for line in shown(text, self._marker).split("\n") if line.strip()]
+        return self._lines[text]
 
 
 def shown(text: str, marker: str) -> str:
     """Stored text as the block shows it: hidden characters, fences, role marks and lines like ours spelled out."""
     text = visible(text)
-    text = _OUR_LINE.sub(lambda found: found.group(1) + spelled(found.group(2)), text)
-    text = _FENCE.sub(lambda found: "".join(map(spelled, found.group())), text)
-    text = _ROLE_MARK.sub(lambda found: spelled(found.group()[0]) + found.group()[1:], text)
+    if any(sign in text for sign in _SIGNS):
+        text = _OUR_LINE.sub(lambda found: found.group(1) + spelled(found.group(2)), text)
+        text = _FENCE.sub(lambda found: "".join(map(spelled, found.group())), text)
+        text = _ROLE_MARK.sub(lambda found: spelled(found.group()[0]) + found.group()[1:], text)
+    if marker not in text:
+        return text
     # Looking ahead, not past: occurrences may overlap.
     return re.sub(f"{marker[0]}(?={marker[1:]})", spelled(marker[0]), text)
 
 
 def quoted(text: str, marker: str) -> str:
     """Stored text within a line of ours: in quotes that it cannot close, on one line."""
-    text = shown(text, marker)
-    return '"' + "".join(spelled(char) if char in '"·\n' else char for char in text) + '"'
+    inside = _CLOSES_QUOTE.sub(lambda found: spelled(found.group()), shown(text, marker))
+    return f'"{inside}"'
 
 
 def _fitted(drafts: Sequence[_Draft], room: int) -> list[ContextItem]:
     """As many items as can be given a share that says something, best first; whole where the share allows it."""
     count = len(drafts)
-    while count > 1 and sum(min(_LEAST_ITEM, draft.cost or _LEAST_ITEM) for draft in drafts[:count]) > room:
+    while count > 1 and sum(map(_least_of, drafts[:count])) > room:
         count -= 1
     taken: list[ContextItem] = []
     for place, draft in enumerate(drafts[:count]):
-        share = _share(room, [later.cost for later in drafts[place:count]])
-        is_whole = draft.whole is not None and draft.cost is not None and draft.cost <= share
-        item = draft.whole if is_whole else draft.excerpt(share)
+        share = _share(room, drafts[place:count])
+        item = draft.within(share) or draft.excerpt(share)
         if item is not None:
             taken.append(item)
             room -= _cost(item.lines)
     return taken
 
 
-def _share(room: int, costs: Sequence[int | None]) -> int:
-    """The most that one item may take so that all do: what the short ones leave over goes to the long ones."""
+def _least_of(draft: _Draft) -> int:
+    return _LEAST_ITEM if draft.cost >= _LEAST_ITEM else min(_LEAST_ITEM, draft.count())
+
+
+def _share(room: int, drafts: Sequence[_Draft]) -> int:
+    """
+    The most that one item may take so that all do: what the short ones leave over goes to the long ones.
+
+    What takes more than that at least is a long one, whatever its exact cost; only what may be short is counted.
+    """
+    counted: set[int] = set()
+    while True:
+        share = _level(room, sorted(draft.cost for draft in drafts))
+        near = [place for place, draft in enumerate(drafts) if draft.cost <= share and place not in counted]
+        if not near:
+            return share
+        for place in near:
+            drafts[place].count()
+            counted.add(place)
+
+
+def _level(room: int, costs: Sequence[int]) -> int:
     left, count = room, len(costs)
-    for cost in sorted(cost for cost in costs if cost is not None):
+    for cost in costs:
         if cost * count > left:
             break
         left -= cost

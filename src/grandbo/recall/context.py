@@ -9,8 +9,8 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.tenants import read_tenant
 from grandbo.recall.answer import Answer, Match
 from grandbo.recall.block import ContextBlock, Texts, render_block
 from grandbo.recall.scope import visible
@@ -36,30 +36,23 @@ _TEXTS: sa.Select[Any] = (
 
 
 def context_block(
-    database: Database,
-    tenant_id: UUID,
-    principal: Principal,
-    policy: Policy,
-    answer: Answer,
-    terms: Sequence[str],
-    *,
-    budget: int,
+    database: Database, tenant_id: UUID, principal: Principal, answer: Answer, terms: Sequence[str], *, budget: int
 ) -> ContextBlock:
     """The block of an answer, within so many tokens; what the principal may not see by now is passed over."""
     require(principal, "recall")
-    tiers = visible_tiers(policy, principal)
-    return render_block(answer, _texts(database, tenant_id, tiers, answer), terms, budget=budget)
+    return render_block(answer, _texts(database, tenant_id, principal, answer), terms, budget=budget)
 
 
-def _texts(database: Database, tenant_id: UUID, tiers: Sequence[str], answer: Answer) -> Texts:
+def _texts(database: Database, tenant_id: UUID, principal: Principal, answer: Answer) -> Texts:
     given = answer.matches or answer.floor
     if not given:
         return {}
     statuses = tuple(dict.fromkeys(match.status for match in given))
-    params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(given)}
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
+        tiers = visible_tiers(read_tenant(transaction, tenant_id).policy, principal)
         transaction.read_as(tiers, statuses, answer.instant)
-        rows: list[Row] = transaction.execute(_TEXTS, params)
+        params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(given)}
+        rows: list[Row] = transaction.batch([(_TEXTS, params)], commit=True)[0]
     return {(row["entry_id"], row["revision"]): (row["title"], row["summary"], row["body"]) for row in rows}
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from grandbo.text import terms
 
-# After what ends a sentence, with its closing quotes; between lines.
-_BREAK = re.compile(r"""(?<=[.!?\u2026])["'\u201d\u2019)\]]*[ \t]+|(?<=[\u3002\uff01\uff1f])|\s*\n\s*""")
+# What ends a sentence, with its closing quotes and the space behind them; the end of a line. Each form begins with a
+# character of its own, so that the search skips from one to the next.
+_BREAK = re.compile(r"""[.!?\u2026](["'\u201d\u2019)\]]*)[ \t]+|[\u3002\uff01\uff1f]|\n\s*""")
 _LONGEST = 400
 _SPACE = re.compile(r"\s")
 MOST_WINDOWS = 4
@@ -39,12 +40,12 @@ def sentences(text: str) -> list[Sentence]:
     """The sentences of a text, in order; what lies between them is white space."""
     found: list[Sentence] = []
     start = 0
-    for end, after in [*((gap.start(), gap.end()) for gap in _BREAK.finditer(text)), (len(text), len(text))]:
-        # Quotes that close belong to the sentence; the pattern took them with the space behind it.
-        end += len(text[end:after].rstrip()) if end != after else 0
+    for gap in _BREAK.finditer(text):
+        # Quotes that close belong to the sentence, as its last mark does.
+        end = gap.start() if gap.group()[0] == "\n" else gap.start() + 1 + len(gap.group(1) or "")
         found += _pieces(text, start, end)
-        start = after
-    return found
+        start = gap.end()
+    return found + _pieces(text, start, len(text))
 
 
 def windows(
@@ -128,8 +129,9 @@ def _by_worth(text: str, parts: list[Sentence], matched: Sequence[str], first: i
     What the sentences before hold does not count: a term of the title is looked for in the text all the same.
     """
     weights = {term: 1 / (1 + rank) for rank, term in enumerate(dict.fromkeys(matched))}
-    # A stem begins as its word does: what has none of the beginnings need not be taken apart.
-    beginnings = {term[:_BEGINNING] for term in weights}
+    # A stem begins as its word does, but for two letters: what has none of the beginnings need not be taken apart.
+    whole = text.casefold()
+    beginnings = {start for start in (term[: max(_BEGINNING, len(term) - 2)] for term in weights) if start in whole}
     held = []
     for place, part in enumerate(parts[first:], start=first):
         piece = text[part.start : part.end]
@@ -147,9 +149,11 @@ def _by_worth(text: str, parts: list[Sentence], matched: Sequence[str], first: i
 
 def _pieces(text: str, start: int, end: int) -> list[Sentence]:
     """The sentence without the white space around it; cut at spaces where it is too long to be taken as one."""
-    raw = text[start:end]
-    start += len(raw) - len(raw.lstrip())
-    end -= len(raw) - len(raw.rstrip())
+    raw = text[start:end].rstrip()
+    end = start + len(raw)
+    start = end - len(raw.lstrip())
+    if end - start <= _LONGEST:
+        return [Sentence(start, end)] if raw else []
     pieces = []
     begins = start
     while end - begins > _LONGEST:

@@ -17,7 +17,7 @@ from grandbo.memory.policy import may, require, visible_tiers
 from grandbo.memory.restating import FOLD_VERSION
 from grandbo.memory.tenants import POLICY_IN_FORCE
 from grandbo.recall.answer import Answer, EmptyReason, Excluded, Match, Mode, Searched
-from grandbo.recall.folding import fold, look_around
+from grandbo.recall.folding import fold, look_around, may_restate
 from grandbo.recall.matching import match_of
 from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
@@ -95,7 +95,7 @@ def query_topic(
             setting = Setting(view, head.position, scope, policy, head.position, tiers)
         else:
             setting = _setting_then(transaction, question, tenant_id, principal, as_of, head, tiers, now)
-        answer = answer_in(transaction, question, in_force(vector, setting.policy), setting)
+        answer = answer_in(transaction, question, in_force(vector, setting.policy), setting, ends=True)
     took_us = (time.perf_counter_ns() - started) // 1_000
     receipts.put(_receipt(answer, setting, principal, question, as_of, now, took_us))
     return answer
@@ -160,8 +160,10 @@ def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instan
     )
 
 
-def answer_in(transaction: Transaction, question: Question, vector: TopicVector, setting: Setting) -> Answer:
-    """Answer a question in its setting."""
+def answer_in(
+    transaction: Transaction, question: Question, vector: TopicVector, setting: Setting, *, ends: bool = False
+) -> Answer:
+    """Answer a question in its setting; where this is all that the transaction is for, it ends with it."""
     scope, policy = setting.scope, setting.policy
     signals = signals_of(question.mode, vector)
     rows: list[Row] = []
@@ -174,7 +176,7 @@ def answer_in(transaction: Transaction, question: Question, vector: TopicVector,
         rows = transaction.execute(
             recall_query(scope.shape, setting.view, **shown), parameters(question, setting, vector)
         )
-    matches = _matches(transaction, setting, rows, question.limit)
+    matches = _matches(transaction, setting, rows, question.limit, ends=ends)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
     searched = _searched(rows, signals, vector, matches, scope)
     return Answer(matches, searched, setting.position, scope.instant, new_id(), floor)
@@ -224,13 +226,15 @@ def parameters(question: Question, setting: Setting, vector: TopicVector) -> dic
     }
 
 
-def _matches(transaction: Transaction, setting: Setting, rows: list[Row], limit: int) -> tuple[Match, ...]:
+def _matches(
+    transaction: Transaction, setting: Setting, rows: list[Row], limit: int, *, ends: bool
+) -> tuple[Match, ...]:
     """The best of what was found, each with what restates it folded in."""
     fused = _fused(rows, setting.policy)
     ranked, scores = [row for row, _ in fused], {row["entry_id"]: score for row, score in fused}
     where = (transaction, setting.scope.tenant_id, setting.view, setting.position)
-    around = look_around(*where, ranked)
-    kept = fold(*where, ranked, around) if setting.folds else [(row, ()) for row in ranked]
+    around = look_around(*where, ranked, alike=may_restate(ranked) if setting.folds else (), ends=ends)
+    kept = fold(ranked, around) if setting.folds else [(row, ()) for row in ranked]
     instant = setting.scope.instant
     return tuple(
         match_of(row, scores[row["entry_id"]], around.records[row["entry_id"]], instant, restated)

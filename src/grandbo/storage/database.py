@@ -80,22 +80,24 @@ class Transaction:
 
     def execute(self, statement: Executable, params: Mapping[str, Any] | None = None) -> list[Row]:
         """Run one statement; give its rows."""
-        cursor = self._send(statement, params or {})
-        return cursor.fetchall() if cursor.description else []
+        return _rows(self._send(statement, params or {}))
 
-    def batch(self, steps: Iterable[Step], *, commit: bool = False) -> list[list[Row]]:
+    def batch(self, steps: Iterable[Step], *, commit: bool = False, as_role: Role | None = None) -> list[list[Row]]:
         """
         Run several statements in one round trip, in order; with `commit` the COMMIT travels along.
 
-        Each is sent as soon as `steps` gives it: the server works on one while the next is still being made.
+        Each is sent as soon as `steps` gives it: the server works on one while the next is still being made. With
+        `as_role` they run, and the transaction goes on, as another role.
         """
         with self._conn.pipeline():
+            if as_role is not None:
+                self.assume(as_role)
             cursors = [self._send(statement, params) for statement, params in steps]
             if commit:
                 self._conn.execute("COMMIT")
         if commit:
             self.is_open = False
-        return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+        return [_rows(cursor) for cursor in cursors]
 
     def execute_as(self, role: Role, statement: Executable, params: Mapping[str, Any], *, back: Role) -> list[Row]:
         """Run one statement as another role, and go on as `back`; one round trip."""
@@ -103,7 +105,7 @@ class Transaction:
             self.assume(role)
             cursor = self._send(statement, params)
             self.assume(back)
-        return cursor.fetchall() if cursor.description else []
+        return _rows(cursor)
 
     def read_as(self, tiers: Sequence[str], statuses: Sequence[str], instant: datetime) -> None:
         """Go on as the reader, who sees these tiers and statuses and what is valid at the instant."""
@@ -269,6 +271,11 @@ def _configure(conn: Connection[Row]) -> None:
         register_vector(conn)
     except psycopg.ProgrammingError as error:
         raise DatabaseBehind("The database has no vector type in reach; run `grandbo migrate`.") from error
+
+
+def _rows(cursor: psycopg.Cursor[Row]) -> list[Row]:
+    # Not `description`: it is made anew, column by column, each time it is asked for.
+    return [] if cursor.rownumber is None else cursor.fetchall()
 
 
 def _array(names: Sequence[str]) -> str:
