@@ -7,10 +7,13 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from grandbo.errors import InvalidInput
-from grandbo.recall.budget import MAX_BUDGET, MIN_BUDGET, check_budget, estimate_tokens
+from grandbo.recall import budget
+from grandbo.recall.budget import MAX_BUDGET, MIN_BUDGET, check_budget, estimate_tokens, least_tokens
 
 _DATA = files("grandbo") / "data"
 
@@ -28,7 +31,19 @@ def _count(tokenizer: Tokenizer, text: str) -> int:
     return len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
+_PIECES = st.text(st.sampled_from("abcdXYZ0189  \t\n\x00.,-_~\x7f\u00e9\u6f22\ud800"), max_size=80)
+
+
 class TestEstimate:
+    @given(st.lists(_PIECES, max_size=4).map("".join))
+    @settings(max_examples=2_000)
+    def test_a_long_text_takes_as_many_as_its_repetition_counted_in_short(self, text: str) -> None:
+        """Long texts are counted by another way than short ones; both come to the same."""
+        long = (text + "\n") * (budget._LONG // (len(text) + 1) + 1)
+
+        assert budget._pieces(long) == len(budget._PIECE.findall(long))
+        assert least_tokens(long) <= estimate_tokens(long)
+
     def test_it_is_never_below_the_count_of_real_incidents(self, tokenizer: Tokenizer) -> None:
         """Each sample text is estimated at no fewer tokens than it has; all of them at less than double."""
         rows = [
