@@ -54,6 +54,8 @@ class Proposing(Verbs):
         """
         Propose what a finding would say, of any kind; it is recalled only once a person has approved it.
 
+        What is `personal` has `subject`, `memory_key`, `title` and `text`, an `episode` has `subject` and `session_id`.
+
         Options: `origin` (`{type: conversation|person, ref, label}`, for what has no evidence), `into` (the entry that
         it would correct), `reason`, `command_id`.
         """
@@ -106,14 +108,17 @@ class Proposing(Verbs):
 
         Nothing is changed. `progress` is told how many were looked at, of how many.
         """
-        return rescan(self._database, *self._who(), progress=progress, clock=self._clock())
+        who = (self.tenant.tenant_id, self.principal, self._policy_now())
+        return rescan(self._database, *who, progress=progress, clock=self._clock())
 
     def _nearest(self, content: dict[str, Any]) -> list[dict[str, Any]]:
         """The live entries that a recall of the candidate's own words gives, through the one read seam."""
         if not may(self.principal, "recall"):
             return []
         try:
-            answer = self.query_topic(f"{content['title']}. {content['summary']}"[:TOPIC_LIMIT], limit=NEAREST)
+            kinds = ["personal"] if content["kind"] == "personal" else None
+            topic = f"{content['title']}. {content['summary']}"[:TOPIC_LIMIT]
+            answer = self.query_topic(topic, kinds=kinds, limit=NEAREST)
         except (TopicTooShort, TopicIsSlug):
             return []  # one word is nothing that a recall could go by
         return [item for match in answer.matches if (item := self._compared(match, content)) is not None]
@@ -151,7 +156,8 @@ class Proposing(Verbs):
         return Candidates(self._database, *self._who(), clock=self._clock())
 
     def _who(self) -> tuple[UUID, Principal, Policy]:
-        return self.tenant.tenant_id, self.principal, self._policy_now()
+        """What is proposed about somebody is seen and decided on by whose it is."""
+        return self.tenant.tenant_id, self._owner(), self._policy_now()
 
     def _told(self, decided: Decided) -> Decided:
         self._changed()

@@ -17,6 +17,7 @@ from grandbo.errors import InvalidInput
 
 Kind = Literal["finding", "runbook", "reference", "decision", "ruled_out", "personal", "episode", "note"]
 OrganisationKind = Literal["finding", "runbook", "reference", "decision", "ruled_out", "episode"]
+ProposedKind = Literal["finding", "runbook", "reference", "decision", "ruled_out", "personal", "episode"]
 Status = Literal["published", "archived", "superseded", "quarantined"]
 PrincipalType = Literal["human", "agent", "hook", "system"]
 LinkType = Literal["caused_by", "duplicates", "contradicts", "supersedes", "mitigated_by", "relates_to"]
@@ -26,6 +27,7 @@ Precision = Literal["time", "day", "month", "year"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # What the organisation remembers. A memory about a person needs its subject, and a note belongs to its investigation.
 ORGANISATION_KINDS: tuple[OrganisationKind, ...] = get_args(OrganisationKind)
+PROPOSED_KINDS: tuple[ProposedKind, ...] = get_args(ProposedKind)
 STATUSES: tuple[Status, ...] = get_args(Status)
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

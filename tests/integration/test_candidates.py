@@ -28,7 +28,7 @@ from grandbo.errors import (
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.candidacy import CANDIDATE_ALLOWED, CANDIDATE_STATUSES, Decided
 from grandbo.memory.candidate_content import content_of, document_of, finding_of
-from grandbo.memory.finding import parse_finding
+from grandbo.memory.proposal import parse_proposal
 from grandbo.types import new_id
 from tests.support.factories import make_finding
 from tests.support.http import make_token
@@ -169,7 +169,7 @@ class TestPropose:
     )
     def test_what_is_kept_is_what_was_said(self, fields: dict[str, Any]) -> None:
         """A proposal turned into content and back is the same finding, every field of it."""
-        finding = parse_finding(make_finding(**fields))
+        finding = parse_proposal(make_finding(**fields))
 
         assert finding == finding_of(content_of(finding, "team")).model_copy(update={"visibility": None})
         assert "text_digest" not in document_of(content_of(finding, "team"))

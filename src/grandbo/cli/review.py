@@ -41,7 +41,14 @@ def register(app: typer.Typer) -> None:
 @command(review, "propose", example="grandbo review propose finding.json --as agent:scout --tenant acme")
 def propose(
     call: Call,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A finding as JSON; its evidence may be missing.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-",
+            help="A finding as JSON; its evidence may be missing. Of kind personal: subject, memory_key, title, "
+            "text; of kind episode: subject, session_id.",
+        ),
+    ],
     origin: Annotated[
         str | None,
         typer.Option(
@@ -242,6 +249,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"   risk     {found['risk']} ({', '.join(found['flags']) or 'no flags'})",
         f"   version  {found['version']}, visible to {plain(content['visibility'])}",
     ]
+    lines += [f"   about    {found['subject_id']}"] if found["subject_id"] else []
+    lines += [f"   key      {plain(content[own])}" for own in ("memory_key", "session_id") if own in content]
     lines += [f"   source   {plain(item['uri'])}" for item in content["evidence"]]
     lines += (
         [f"   decided  {found['outcome'] or ''} {plain(found['decision_reason'] or '')}"] if found["decided_by"] else []

@@ -83,7 +83,10 @@ def candidate_routes(grandbo: Grandbo) -> APIRouter:
         limit: Annotated[int | None, Query(description="1 to 500; 50 unless given.")] = None,
         after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
     ) -> Response:
-        """Who may only propose sees his own; who may govern sees those within his tiers."""
+        """
+        Who may only propose sees his own; who may govern sees those within his tiers. What is personal is seen by
+        whose it is, and by who administers where none of them could decide on it.
+        """
         found = memory.candidates(status=status, kind=kind, mine=mine, limit=limit, after=_after(after))
         is_full = len(found) == (limit or DEFAULT_PAGE)
         more = f"{found[-1]['risk']}-{found[-1]['position']}" if found and is_full else None

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from grandbo.events.candidates import Outcome
+from grandbo.finding_limits import SUMMARY_LIMIT
 from grandbo.http.entry_schemas import FieldDifferenceDocument, Id, Time
-from grandbo.http.schemas import SAYING_TEXT, TEXT, EvidenceDocument, FindingDocument, FullName
+from grandbo.http.schemas import SAYING_TEXT, TEXT, EvidenceDocument, FindingDocument, FullName, Name
 from grandbo.memory.contradiction import Rule
 from grandbo.memory.govern import REASON_LIMIT
 from grandbo.memory.statements import Slot
-from grandbo.types import Kind, PrincipalType
+from grandbo.types import Kind, PrincipalType, ProposedKind
 
 Reason = Annotated[str, Field(min_length=1, max_length=REASON_LIMIT, pattern=SAYING_TEXT)]
 FreeReason = Annotated[str, Field(max_length=REASON_LIMIT, pattern=TEXT)]
@@ -33,10 +34,20 @@ class OriginDocument(_Document):
 
 
 class ProposedFindingDocument(FindingDocument):
-    """What the entry would say; as a finding, but its evidence may be missing where the origin is named."""
+    """
+    What the entry would say; as a finding, but its evidence may be missing where the origin is named.
+
+    Of the kinds `personal` and `episode` the `subject` is required.
+    """
 
     model_config = ConfigDict(extra="forbid", title="ProposedFinding")
 
+    kind: ProposedKind | None = "finding"  # type: ignore[assignment]  # wider on purpose
+    memory_key: Name | None = Field(default=None, description="Of what is personal: the key of this one fact.")
+    text: Annotated[str, Field(max_length=SUMMARY_LIMIT, pattern=TEXT)] | None = Field(
+        default=None, description="Of what is personal: what more there is to it; the same as `summary`."
+    )
+    session_id: Name | None = Field(default=None, description="Of an episode: the session that it is of.")
     evidence: list[EvidenceDocument] | None = None  # type: ignore[assignment]  # wider on purpose
 
 
@@ -101,6 +112,7 @@ class CandidateSummaryDocument(_Document):
     risk: int
     into: Id | None
     disputes: Id | None = Field(description="The entry that `into` contradicts: approving marks both as disputed.")
+    subject_id: Id | None = Field(description="Whom it is about, where it names somebody.")
     author_type: PrincipalType
     proposed_by: str
     proposed_at: Time
@@ -207,6 +219,7 @@ class CandidateDocument(CandidateSummaryDocument):
     model_config = ConfigDict(extra="forbid", title="Candidate")
 
     content: dict[str, Any]
+    may_decide: bool = Field(description="Whether the caller is one of those who decide on it.")
     proposal_reason: str
     related: list[RelatedDocument]
     nearest: list[NearestDocument]

@@ -17,7 +17,7 @@ from grandbo.mcp.writing import note_working_memory, propose_memory, report_memo
 from grandbo.memory.policy import Act, may
 from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET
 from grandbo.recall.question import DEFAULT_LIMIT, MAX_LIMIT
-from grandbo.types import KINDS, ORGANISATION_KINDS, VERDICTS, Principal
+from grandbo.types import KINDS, PROPOSED_KINDS, VERDICTS, Principal
 
 _TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 _ROWS = {"type": "array", "items": {"type": "object"}}
@@ -189,13 +189,14 @@ TOOLS: tuple[ToolEntry, ...] = (
         title="Propose what was learned",
         description=(
             "Propose something for the memory: what an incident taught, or a hypothesis that was ruled out. A person "
-            "reviews it; until then nobody recalls it. Give links that show it, or the conversation it was noticed in."
+            "reviews it; until then nobody recalls it. Give links that show it, or the conversation it was noticed in. "
+            "What is about a person names its subject; as kind personal it is for that person alone."
         ),
         parameters=(
             Parameter("title", "One line that says what happened or what holds; at most 200 characters."),
             Parameter("summary", "What was seen, why it was so, what helped; at most 4,000 characters.", default=""),
             Parameter("body", "Details, steps, data; at most 64 KiB.", default=""),
-            Parameter("kind", "What it is.", default="finding", values=ORGANISATION_KINDS),
+            Parameter("kind", "What it is.", default="finding", values=PROPOSED_KINDS),
             Parameter("service", "The exact name of the service it is about.", default=""),
             Parameter(
                 "evidence_urls", "Links that show it, one a line; a link to the memory is no evidence.", default=""
@@ -204,6 +205,9 @@ TOOLS: tuple[ToolEntry, ...] = (
             Parameter(
                 "conversation", "The id of the conversation it was noticed in, where no link shows it.", default=""
             ),
+            Parameter("subject", "Whom it is about, by id or reference; of personal and episode required.", default=""),
+            Parameter("memory_key", "Of kind personal: a key for this one fact.", default=""),
+            Parameter("session_id", "Of kind episode: the session that it tells of.", default=""),
             Parameter("idempotency_key", "The same key with the same content is the same proposal.", default=""),
         ),
         gives={"candidate_id": _TEXT, "status": _TEXT},

@@ -29,13 +29,14 @@ def propose_memory(memory: TenantMemory, given: dict[str, Any]) -> ToolAnswer:
             if uri.strip()
         ],
     }
+    document |= {name: given[name] for name in ("subject", "memory_key", "session_id") if given[name]}
     if given["incident_ref"]:
         source, colon, incident = given["incident_ref"].partition(":")
         if not colon:
             raise ToolError("incident_ref: write SOURCE:ID, such as pager:INC-7.")
         document["incident"] = {"source": source, "id": incident}
     origin = {"type": "conversation", "ref": given["conversation"]} if given["conversation"] else None
-    if not document["evidence"] and origin is None:
+    if not document["evidence"] and origin is None and given["kind"] != "episode":
         raise ToolError("evidence_urls: give a link that shows it, or name the conversation where it was noticed.")
     key = given["idempotency_key"]
     command_id = derived_id("mcp_proposal", str(memory.tenant_id), memory.principal.ref, key) if key else None

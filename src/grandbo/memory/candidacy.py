@@ -15,14 +15,10 @@ from uuid import UUID
 from grandbo.errors import CandidateDecided, CandidateStale, Forbidden, IllegalTransition
 from grandbo.events import candidates as events
 from grandbo.events.candidates import CandidateContent, Outcome
-from grandbo.events.log import Event
-from grandbo.events.models import EntryCorroborated, EntryRecorded, Policy, Screened
-from grandbo.events.parts import EventBody
-from grandbo.memory import lifecycle
+from grandbo.events.models import Policy, Screened
 from grandbo.memory.candidate_content import content_of, flags_of, risk_of
-from grandbo.memory.decide import AlreadyKnown
 from grandbo.memory.finding import Finding
-from grandbo.memory.lifecycle import EntryState
+from grandbo.memory.policy import may, require, require_writing
 from grandbo.types import Principal, PrincipalType
 
 CandidateStatus = Literal["pending", "approved", "rejected", "withdrawn"]
@@ -39,7 +35,7 @@ CANDIDATE_ALLOWED: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CandidateState:
-    """A candidate as it stands."""
+    """A candidate as it stands; `owners`: of what is personal, the principals whose it is."""
 
     candidate_id: UUID
     version: int
@@ -56,13 +52,21 @@ class CandidateState:
     entry_revision: int | None
     disputes: UUID | None
     other_revision: int | None
+    position: int
+    subject_id: UUID | None
+    owners: tuple[str, ...]
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> CandidateState:
-        """From a row of the candidates."""
-        same = {name: row[name] for name in cls.__slots__ if name not in ("content", "into", "approved_by")}
-        content = CandidateContent.model_validate(row["content"])
-        return cls(**same, content=content, into=row["into_entry"], approved_by=tuple(row["approved_by"]))
+        """From a row of `CANDIDATE`."""
+        same = {name: row[name] for name in cls.__slots__ if name not in ("content", "into", "approved_by", "owners")}
+        return cls(
+            **same,
+            content=CandidateContent.model_validate(row["content"]),
+            into=row["into_entry"],
+            approved_by=tuple(row["approved_by"]),
+            owners=tuple(row["owners"] or ()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,24 @@ def check_decider(state: CandidateState, principal: Principal) -> None:
         raise Forbidden("A person has to decide on a candidate; this credential is not a person's.")
     if state.proposed_by == principal.ref:
         raise Forbidden("Nobody approves their own; somebody else has to decide on this candidate.")
+
+
+def require_decider(state: CandidateState, principal: Principal) -> None:
+    """Refuse who neither governs nor is one of those whose it is, of what is personal. Raises `Forbidden`."""
+    if principal.ref in state.owners and may(principal, "recall"):
+        require_writing(principal)
+    else:
+        require(principal, "govern")
+
+
+def may_decide(state: CandidateState, principal: Principal) -> bool:
+    """Whether the principal is one of those who decide on it."""
+    try:
+        require_decider(state, principal)
+        check_decider(state, principal)
+    except Forbidden:
+        return False
+    return True
 
 
 def decide_propose(
@@ -238,35 +260,6 @@ def decide_reopen(state: CandidateState, reason: str) -> events.CandidateReopene
     """The decision is undone."""
     assert state.status != "pending"
     return events.CandidateReopened(version=state.version + 1, reason=reason, undone=state.status)
-
-
-def decide_entry(
-    candidate_id: UUID, state: CandidateState, content: CandidateContent, reason: str, entry: Event | AlreadyKnown
-) -> list[Event]:
-    """The approval, and the event of the entry that comes of it."""
-    if isinstance(entry, AlreadyKnown):
-        return [Event(candidate_id, decide_approve(state, content, "known", reason, entry.entry_id))]
-    outcome: Outcome = "recorded" if isinstance(entry.body, EntryRecorded) else "corroborated"
-    assert isinstance(entry.body, EntryRecorded | EntryCorroborated)
-    approved = decide_approve(state, content, outcome, reason, entry.stream_id, entry.body.revision)
-    return [Event(candidate_id, approved), entry]
-
-
-def decide_undoing(
-    state: CandidateState, entry: EntryState, before: EntryState | None, reason: str
-) -> EventBody | None:
-    """The event that takes back what the approval put into the memory. Raises `IllegalTransition`."""
-    if state.outcome == "known":
-        return None
-    if state.outcome == "corroborated" or entry.revision != state.entry_revision:
-        raise IllegalTransition(
-            "The entry has changed since, or was only supported; correct or archive it by itself.",
-            entry_status=entry.status,
-        )
-    if state.outcome == "recorded":
-        return lifecycle.decide_archive(entry, reason) if entry.status == "published" else None
-    assert before is not None
-    return lifecycle.decide_restore(entry, before, reason)
 
 
 def _changed(before: CandidateContent, after: CandidateContent) -> tuple[str, ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 from grandbo.applicability import Applies
 from grandbo.errors import InvalidInput, OriginMissing
 from grandbo.events.candidates import CandidateContent
 from grandbo.events.models import IncidentRef
-from grandbo.memory.decide import applies_to, claim_digest, evidence_of, text_digest
-from grandbo.memory.finding import Finding, parse_finding
+from grandbo.memory.decide import applies_to, claim_digest, claim_digest_of, evidence_of, text_digest
+from grandbo.memory.finding import Finding
+from grandbo.memory.proposal import OWN_NAMES, in_a_findings_names, in_own_names, parse_proposal
 from grandbo.text import check_text
 from grandbo.types import Moment, PrincipalType, utc_text
 
@@ -25,6 +27,9 @@ ORIGIN_LIMIT = 200
 def content_of(finding: Finding, visibility: str) -> CandidateContent:
     """A finding as a candidate keeps it."""
     occurred = finding.occurred_at
+    claim = claim_digest(finding, visibility)
+    if finding.kind == "personal":
+        claim = claim_digest_of(finding.kind, visibility, finding.title, finding.summary, finding.external_id or "")
     return CandidateContent(
         kind=finding.kind,
         title=finding.title,
@@ -45,23 +50,46 @@ def content_of(finding: Finding, visibility: str) -> CandidateContent:
         ended_at=_time(finding.ended_at),
         valid_from=_time(finding.valid_from),
         expires_at=_time(finding.expires_at),
-        claim_digest=claim_digest(finding, visibility),
+        claim_digest=claim,
         text_digest=text_digest(finding.title, finding.summary, finding.body),
     )
 
 
-def finding_of(content: CandidateContent, changes: Mapping[str, Any] | None = None) -> Finding:
+def finding_of(
+    content: CandidateContent, changes: Mapping[str, Any] | None = None, subject_id: UUID | None = None
+) -> Finding:
     """
     The finding that a candidate would be, with some fields replaced.
 
+    Args:
+        subject_id: whom it is about.
+
     Raises:
-        InvalidInput: a field that is none, or a value that it cannot have.
+        InvalidInput: a field that is none, a value that it cannot have, or what would be about somebody else, or seen
+            by others, than what was proposed.
     """
-    given = {name: value for name, value in (changes or {}).items() if value is not None}
+    given = in_a_findings_names(
+        {name: value for name, value in (changes or {}).items() if value is not None}, content.kind
+    )
     unknown = sorted(set(given) - set(Finding.model_fields))
     if unknown:
-        raise InvalidInput(f"{unknown[0][:100]}: name some of {', '.join(Finding.model_fields)}.", field=unknown[0])
-    return parse_finding(document_of(content) | given)
+        known = ", ".join((*Finding.model_fields, *OWN_NAMES.get(content.kind, {})))
+        raise InvalidInput(f"{unknown[0][:100]}: name some of {known}.", field=unknown[0])
+    if "subject" in given:
+        raise InvalidInput(
+            "subject: it is named when it is proposed; propose it anew under its subject.", field="subject"
+        )
+    kind = given.get("kind", content.kind)
+    if kind != content.kind and not {kind, content.kind}.isdisjoint(OWN_NAMES):
+        raise InvalidInput(
+            f"kind: what was proposed as {content.kind} does not become {str(kind)[:100]}; propose it anew.",
+            field="kind",
+        )
+    document = document_of(content) | given
+    if content.kind == "personal" and "visibility" not in given:
+        # Its tier is its subject's own, which nobody chooses.
+        document["visibility"] = None
+    return parse_proposal(document | {"subject": str(subject_id) if subject_id else None})
 
 
 def document_of(content: CandidateContent) -> dict[str, Any]:
@@ -74,6 +102,11 @@ def document_of(content: CandidateContent) -> dict[str, Any]:
     return document
 
 
+def shown_content(content: CandidateContent) -> dict[str, Any]:
+    """The same as a reviewer sees it."""
+    return in_own_names(document_of(content))
+
+
 def flags_of(
     content: CandidateContent, author_type: PrincipalType, screen_flags: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
@@ -81,7 +114,7 @@ def flags_of(
     signs = {
         "inference": author_type == "agent",
         "guidance": content.kind in GUIDANCE,
-        "no_incident": content.incident is None,
+        "no_incident": content.incident is None and content.kind not in OWN_NAMES,
         "no_cause": content.kind == "finding" and not content.summary and not content.body,
         "hearsay": all(item.type in ("conversation", "person") for item in content.evidence),
         "redacted": any("[REDACTED:" in text for text in (content.title, content.summary, content.body)),

@@ -244,7 +244,7 @@ def said_by(finding: Finding) -> dict[str, Any]:
     return said | {name: value for name, value in later.items() if value}
 
 
-def parse_finding(document: object) -> Finding:
+def parse_finding(document: object, model: type[Finding] = Finding) -> Finding:
     """
     Read a finding from plain values.
 
@@ -254,7 +254,7 @@ def parse_finding(document: object) -> Finding:
     if not isinstance(document, dict):
         raise InvalidInput("A finding is an object with at least title and evidence.")
     try:
-        return Finding.model_validate(document)
+        return model.model_validate(document)
     except ValidationError as error:
         raise explained(error) from None
 

@@ -7,8 +7,7 @@ neither is. At once: the head lock decides who is first, and the second is told 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,47 +15,51 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from grandbo.errors import InvalidInput, NotFound, QuotaExceeded
-from grandbo.events.candidates import CandidateChanged, CandidateContent, CandidateProposed
-from grandbo.events.log import CommandContext, Event
-from grandbo.events.models import Policy
+from grandbo.errors import InvalidInput, QuotaExceeded
+from grandbo.events.candidates import CandidateContent
+from grandbo.events.log import Event
+from grandbo.events.sealing import NO_KEYS
 from grandbo.memory import candidacy, disputing, lifecycle
 from grandbo.memory.candidacy import CandidateState, Decided
+from grandbo.memory.candidate_commands import CandidateCommands
 from grandbo.memory.candidate_content import content_of, finding_of, merged_changes, with_origin
-from grandbo.memory.candidate_rows import CANDIDATE
-from grandbo.memory.commands import Appended, Command, Decide, run_command
+from grandbo.memory.candidate_outcome import check_target, decide_entry, decide_undoing
 from grandbo.memory.decide import decide_record_finding
-from grandbo.memory.finding import Finding, parse_finding, said_by
-from grandbo.memory.govern import AT_REVISION, CURRENT, REASON_LIMIT, check_reason, visible_state, with_reason
+from grandbo.memory.finding import Finding, said_by
+from grandbo.memory.govern import REASON_LIMIT, visible_state
 from grandbo.memory.lifecycle import EntryState, check_acceptable
-from grandbo.memory.policy import check_visibility, require, visible_tiers
-from grandbo.memory.record import SAME_CLAIM, same_claim, subject_of
-from grandbo.memory.screening import Screening, is_about, screening_key
+from grandbo.memory.policy import may, require, require_writing
+from grandbo.memory.proposal import OWN_NAMES, check_about, parse_proposal
+from grandbo.memory.record import SAME_CLAIM, check_episode, keyed, same_claim
+from grandbo.memory.screening import Screening, screening_key
+from grandbo.memory.subjects import find_with_key
+from grandbo.memory.telling import Telling
 from grandbo.memory.wishes import correction_values
-from grandbo.storage.database import Database, Row, Step
-from grandbo.storage.tables import candidates
+from grandbo.storage.database import Row, Step
+from grandbo.storage.tables import candidates, entries, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.text import check_text
-from grandbo.types import Clock, Principal, derived_id, digest_of, new_id, utc_now
+from grandbo.types import derived_id, digest_of, new_id
 
+# How an entry stood when a candidate was approved, before what came of that; nothing where it was made by it.
+_BEFORE = sa.select(revisions).where(
+    of_tenant(revisions),
+    revisions.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid),
+    revisions.c.from_position <= sa.bindparam("position", type_=sa.BigInteger),
+    revisions.c.to_position > sa.bindparam("position", type_=sa.BigInteger),
+)
+_REPLACED = sa.select(entries).where(
+    of_tenant(entries),
+    entries.c.superseded_by == sa.bindparam("entry_id", type_=sa.Uuid),
+    entries.c.status == "superseded",
+)
 _PENDING_OF = sa.select(sa.func.count().label("pending")).where(
     of_tenant(candidates), candidates.c.proposed_by == sa.bindparam("principal"), candidates.c.status == "pending"
 )
-_Decision = Callable[[CandidateState, list[list[Row]], datetime], list[Event]]
 
 
-class Candidates:
+class Candidates(CandidateCommands):
     """The commands, for one principal of one tenant under one policy."""
-
-    def __init__(
-        self, database: Database, tenant_id: UUID, principal: Principal, policy: Policy, clock: Clock = utc_now
-    ) -> None:
-        self._database = database
-        self._tenant_id = tenant_id
-        self._principal = principal
-        self._policy = policy
-        self._clock = clock
-        self._tiers = visible_tiers(policy, principal)
 
     # -- proposing -----------------------------------------------------------------------------------------------------
 
@@ -80,16 +83,21 @@ class Candidates:
         Raises:
             OriginMissing: neither evidence nor an origin. QuotaExceeded: too many of this principal's wait already.
         """
-        require(self._principal, "propose")
+        self._require_proposer(document)
         check_text(reason, "reason", limit=1_000)
-        finding = parse_finding(with_origin(document, origin))
-        visibility = check_visibility(self._policy, self._principal, finding.visibility)
-        candidate_id, subject_id = new_id(), subject_of(self._database, self._tenant_id, finding, self._policy)
-        screening = self._screening(candidate_id, named=subject_id is not None)
+        check_episode(document.get("kind"), document.get("subject"), self._policy)
+        finding = parse_proposal(with_origin(check_about(document), origin))
+        subject_id, keys = None, NO_KEYS
+        if finding.subject is not None:
+            subject_id, keys = find_with_key(self._database, self._tenant_id, finding.subject)
+            # By its id from here on: the reference is kept nowhere.
+            finding = finding.model_copy(update={"subject": str(subject_id)})
+        tier = self._tier(finding, subject_id)
+        candidate_id, screening = new_id(), self._screening(subject_id)
         passed = screening.finding(finding)
         why = screening.reason(reason, limit=REASON_LIMIT)
         body = candidacy.decide_propose(
-            passed, visibility, self._principal.type, into, why, screening.screened, (*screening.flags, *flags)
+            passed, tier, self._principal.type, into, why, screening.screened, (*screening.flags, *flags)
         )
 
         def decide(found: list[list[Row]], _now: datetime) -> list[Event]:
@@ -97,20 +105,28 @@ class Candidates:
             if found[0][0]["pending"] >= limit:
                 raise QuotaExceeded(f"{limit} of your proposals wait already; let them be decided first.", limit=limit)
             if into is not None:
-                visible_state(found[1], self._tiers)
+                check_target(visible_state(found[1], self._tiers), body.content)
             return [Event(candidate_id, body, subject_id=subject_id, starts_stream=True)]
 
         pending = (_PENDING_OF, {"tenant_id": self._tenant_id, "principal": self._principal.ref})
         target = [] if into is None else [self._entry(into)]
         said = {"propose": said_by(finding), "into": str(into) if into else None, "reason": reason}
-        command_id = command_id or self._proposal_id(passed if screening.has_keyed else finding)
-        return self._run(said, command_id, [pending, *target], decide, screening)
+        told = passed if screening.has_keyed else finding
+        command_id = command_id or self._proposal_id(told, keys.get(subject_id) if subject_id else None)
+        return self._run(said, command_id, [pending, *target], decide, screening, keys=keys)
 
-    def _proposal_id(self, finding: Finding) -> UUID:
+    def _require_proposer(self, document: Mapping[str, Any]) -> None:
+        """Who has things remembered about somebody may propose them too: a person decides on both."""
+        if not (document.get("kind") in OWN_NAMES and may(self._principal, "remember")):
+            require(self._principal, "propose")
+
+    def _proposal_id(self, finding: Finding, subject_key: bytes | None) -> UUID:
         """A hook that tells of the same incident again makes the same proposal."""
         if self._principal.type != "hook" or finding.incident is None:
             return new_id()
         what = finding.external_id or digest_of(said_by(finding))
+        if subject_key is not None:
+            what = keyed(what, subject_key)
         return derived_id("candidate", self._principal.ref, finding.incident.source, finding.incident.id, what)
 
     # -- changing and deciding -----------------------------------------------------------------------------------------
@@ -121,18 +137,22 @@ class Candidates:
         """Replace the named fields; who proposed it may, and who may govern. Option `flags`: as in `propose`."""
         flags: tuple[str, ...] = options.pop("flags", ())
         seen = self._read(candidate_id)
+        require_writing(self._principal)
         if seen.proposed_by != self._principal.ref:
-            require(self._principal, "govern")
-        screening = self._screening(candidate_id)
+            candidacy.require_decider(seen, self._principal)
+        screening = self._screening(seen.subject_id)
         content = self._content(seen, changes, screening)
 
-        def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
+        def decide(state: CandidateState, found: list[list[Row]], _now: datetime) -> list[Event]:
             told = screening.screened, (*screening.flags, *flags)
             body = candidacy.decide_amend(state, content, into or state.into, reason, *told)
+            if found:
+                check_target(visible_state(found[0], self._tiers_of(state)), content)
             return [] if body is None else [Event(candidate_id, body)]
 
         said = {"changes": dict(changes), "into": str(into) if into else None}
-        return self._decide("amend", seen, reason, said, [], decide, screening, **options)
+        target = [] if into is None else [self._entry(into)]
+        return self._decide("amend", seen, reason, said, target, decide, screening, **options)
 
     def approve(
         self, candidate_id: UUID, *, reason: str, changes: Mapping[str, Any] | None = None, **options: Any
@@ -144,13 +164,16 @@ class Candidates:
         Args:
             changes: fields that the reviewer sets, of those that a finding has.
         """
-        require(self._principal, "govern")
-        seen = self._read(candidate_id)
+        seen = self._decidable(candidate_id)
         if seen.disputes is not None:
             return self._approve_dispute(seen, seen.disputes, reason, changes, options)
-        screening = self._screening(candidate_id)
-        finding = screening.finding(finding_of(seen.content, changes))
-        content = content_of(finding, check_visibility(self._policy, self._principal, finding.visibility))
+        screening = self._screening(seen.subject_id)
+        finding = screening.finding(finding_of(seen.content, changes, seen.subject_id))
+        content = content_of(finding, self._tier(finding, seen.subject_id))
+        said = {"changes": dict(changes or {})}
+        if content.kind in OWN_NAMES:
+            told = self._telling(seen, finding, content, screening, reason)
+            return self._decide("approve", seen, reason, said, told.reads, told.decide, screening, **options)
         claim = {"tenant_id": self._tenant_id, "claim_digest": bytes.fromhex(content.claim_digest)}
 
         def decide(state: CandidateState, found: list[list[Row]], now: datetime) -> list[Event]:
@@ -167,11 +190,27 @@ class Candidates:
                 new_entry_id=new_id(),
                 now=now,
                 screened=screening.screened,
+                subject_id=seen.subject_id,
             )
-            return candidacy.decide_entry(candidate_id, state, content, reason, entry)
+            return decide_entry(candidate_id, state, content, reason, entry)
 
-        said = {"changes": dict(changes or {})}
         return self._decide("approve", seen, reason, said, [(SAME_CLAIM, claim)], decide, screening, **options)
+
+    def _telling(
+        self, seen: CandidateState, finding: Finding, content: CandidateContent, screening: Screening, reason: str
+    ) -> Telling:
+        assert seen.subject_id is not None
+        return Telling(
+            self._tenant_id,
+            seen.subject_id,
+            self._principal,
+            self._policy,
+            self._tiers_of(seen),
+            finding,
+            content,
+            screening,
+            reason,
+        )
 
     def _approve_dispute(
         self,
@@ -214,24 +253,29 @@ class Candidates:
             changes: fields that the reviewer sets in the candidate first.
             expected_revision: of the entry; `RevisionStale` where it has moved on.
         """
-        require(self._principal, "govern")
-        seen = self._read(candidate_id)
+        seen = self._decidable(candidate_id)
         target = into or seen.into
         if target is None:
             raise InvalidInput("into: name the entry that it shall correct.", field="into")
-        screening = self._screening(candidate_id)
+        screening = self._screening(seen.subject_id)
         content = self._content(seen, changes, screening)
+        said = {"changes": dict(changes or {}), "into": str(target)}
+        if content.kind == "personal":
+            told = self._telling(seen, finding_of(content, None, seen.subject_id), content, screening, reason)
+            told = replace(told, into=target, expected_revision=expected_revision)
+            return self._decide("merge", seen, reason, said, told.reads, told.decide, screening, **options)
         # Known before the head is locked: no second connection may be waited for under the lock.
         screening_key(self._database, self._tenant_id)
 
         def decide(state: CandidateState, found: list[list[Row]], _now: datetime) -> list[Event]:
             candidacy.check_decider(state, self._principal)
-            entry = visible_state(found[0], self._tiers)
+            entry = visible_state(found[0], self._tiers_of(state))
+            check_target(entry, content)
             check_acceptable(entry, "correct", expected_revision)
             if candidacy.awaits_second(state, content, self._policy, self._principal):
                 return [Event(candidate_id, candidacy.decide_approve(state, content, "awaits_second", reason))]
             # What the entry brings in may be from before the screen.
-            whole = self._screening(candidate_id)
+            whole = self._screening(seen.subject_id)
             changed = whole.values(correction_values(merged_changes(content, found[0][0])))
             corrected = lifecycle.decide_correct(entry, changed, reason, whole.screened_with(screening))
             if corrected is None:
@@ -239,13 +283,11 @@ class Candidates:
             merged = candidacy.decide_approve(state, content, "merged", reason, target, corrected.revision)
             return [Event(candidate_id, merged), Event(target, corrected)]
 
-        said = {"changes": dict(changes or {}), "into": str(target)}
         return self._decide("merge", seen, reason, said, [self._entry(target)], decide, screening, **options)
 
     def reject(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """Decide against it."""
-        require(self._principal, "govern")
-        seen = self._read(candidate_id)
+        seen = self._decidable(candidate_id)
 
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
             candidacy.check_decider(state, self._principal)
@@ -255,7 +297,7 @@ class Candidates:
 
     def withdraw(self, candidate_id: UUID, *, reason: str, **options: Any) -> Decided:
         """Take one's own proposal back."""
-        require(self._principal, "propose")
+        require_writing(self._principal)
         seen = self._read(candidate_id)
 
         def decide(state: CandidateState, _found: list[list[Row]], _now: datetime) -> list[Event]:
@@ -270,19 +312,16 @@ class Candidates:
         The entry that an approval made is archived; the text that a merge replaced is the text again. Where the entry
         has changed since, that is for a person to sort out: `IllegalTransition`.
         """
+        require_writing(self._principal)
         seen = self._read(candidate_id)
         if seen.status != "withdrawn" or seen.proposed_by != self._principal.ref:
-            require(self._principal, "govern")
-        reads = []
+            candidacy.require_decider(seen, self._principal)
+        reads: list[Step] = []
         if seen.disputes is not None and seen.entry_id is not None:
             reads = [self._entry(seen.entry_id), self._entry(seen.disputes)]
         elif seen.entry_id is not None:
-            earlier = {
-                "tenant_id": self._tenant_id,
-                "entry_id": seen.entry_id,
-                "revision": (seen.entry_revision or 1) - 1,
-            }
-            reads = [self._entry(seen.entry_id), (AT_REVISION, earlier)]
+            of_it = {"tenant_id": self._tenant_id, "entry_id": seen.entry_id, "position": seen.position}
+            reads = [self._entry(seen.entry_id), (_BEFORE, of_it), (_REPLACED, of_it)]
 
         def decide(state: CandidateState, found: list[list[Row]], _now: datetime) -> list[Event]:
             undone = [Event(candidate_id, candidacy.decide_reopen(state, reason))]
@@ -290,111 +329,10 @@ class Candidates:
                 into, other = (visible_state(rows, self._tiers) for rows in found)
                 undone += disputing.undo_pair(state, (into, other), reason)
             elif state.entry_id is not None:
-                entry = visible_state(found[0], self._tiers)
+                entry = visible_state(found[0], self._tiers_of(state))
                 before = EntryState.of_row(found[1][0]) if found[1] else None
-                body = candidacy.decide_undoing(state, entry, before, reason)
-                undone += [] if body is None else [Event(state.entry_id, body)]
+                replaced = [EntryState.of_row(row) for row in found[2]]
+                undone += decide_undoing(state, entry, before, replaced, reason)
             return undone
 
         return self._decide("reopen", seen, reason, {}, reads, decide, None, **options)
-
-    # -- shared --------------------------------------------------------------------------------------------------------
-
-    def _read(self, candidate_id: UUID) -> CandidateState:
-        with self._database.transaction("auditor", self._tenant_id, read_only=True) as transaction:
-            return self._visible(transaction.execute(*self._candidate(candidate_id)))
-
-    def _visible(self, rows: Sequence[Row]) -> CandidateState:
-        """What is not there and what is not the caller's to see are told apart by nothing."""
-        is_own = bool(rows) and rows[0]["proposed_by"] == self._principal.ref
-        pair = (rows[0]["pair_tiers"] or ()) if rows else ()
-        if not rows or (rows[0]["visibility"] not in self._tiers and not is_own) or not set(pair) <= set(self._tiers):
-            raise NotFound("There is no such candidate in this tenant.")
-        return CandidateState.of_row(rows[0])
-
-    def _screening(self, candidate_id: UUID, *, named: bool = False) -> Screening:
-        """A person looks at a candidate before it counts."""
-        about = named or is_about(self._database, self._tenant_id, candidate_id)
-        return Screening(self._database, self._tenant_id, self._policy, is_reviewed=True, names_subject=about)
-
-    def _content(
-        self, seen: CandidateState, changes: Mapping[str, Any] | None, screening: Screening
-    ) -> CandidateContent:
-        finding = screening.finding(finding_of(seen.content, changes))
-        return content_of(finding, check_visibility(self._policy, self._principal, finding.visibility))
-
-    def _candidate(self, candidate_id: UUID) -> Step:
-        return CANDIDATE, {"tenant_id": self._tenant_id, "candidate_id": candidate_id}
-
-    def _entry(self, entry_id: UUID) -> Step:
-        return CURRENT, {"tenant_id": self._tenant_id, "entry_id": entry_id}
-
-    def _decide(
-        self,
-        verb: str,
-        seen: CandidateState,
-        reason: str,
-        said: dict[str, Any],
-        reads: Sequence[Step],
-        decide: _Decision,
-        screening: Screening | None,
-        *,
-        expected_version: int | None = None,
-        command_id: UUID | None = None,
-    ) -> Decided:
-        check_reason(reason)
-        screening = screening or self._screening(seen.candidate_id)
-        why = screening.reason(reason, limit=REASON_LIMIT)
-
-        def decided(found: list[list[Row]], now: datetime) -> list[Event]:
-            state = self._visible(found[0])
-            # What was computed from the version that was read must not be decided on another.
-            candidacy.check_candidate(state, verb, seen.version if expected_version is None else expected_version)
-            return [replace(event, body=with_reason(event.body, why)) for event in decide(state, found[1:], now)]
-
-        document = {"verb": verb, "candidate_id": str(seen.candidate_id), "reason": reason, **said}
-        steps = [self._candidate(seen.candidate_id), *reads]
-        return self._run(document, command_id or new_id(), steps, decided, screening, seen)
-
-    def _run(
-        self,
-        said: dict[str, Any],
-        command_id: UUID,
-        reads: Sequence[Step],
-        decide: Decide,
-        screening: Screening,
-        seen: CandidateState | None = None,
-    ) -> Decided:
-        digest = screening.digest(_plain(said))
-        context = CommandContext(self._tenant_id, self._principal, command_id, digest)
-        appended = run_command(self._database, Command(context, reads, decide), clock=self._clock)
-        return self._answer(appended, seen)
-
-    def _answer(self, appended: Appended, seen: CandidateState | None) -> Decided:
-        event = appended.events[0] if appended.events else None
-        told = event.data if event else None
-        version = told.version if isinstance(told, CandidateProposed | CandidateChanged) else None
-        candidate_id = event.header.stream_id if event else seen.candidate_id if seen else None
-        assert candidate_id is not None
-        with self._database.transaction("auditor", self._tenant_id, read_only=True) as transaction:
-            row = transaction.execute(*self._candidate(candidate_id))[0]
-        return Decided(
-            candidate_id=candidate_id,
-            version=version or row["version"],
-            position=event.position if event else row["position"],
-            hash=(event.hash if event else bytes(row["hash"])).hex(),
-            status=row["status"],
-            outcome=row["outcome"],
-            entry_id=row["entry_id"],
-            entry_revision=row["entry_revision"],
-            appended=bool(appended.events) and not appended.replayed,
-            replayed=appended.replayed,
-        )
-
-
-def _plain(said: dict[str, Any]) -> dict[str, Any]:
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(said, allow_nan=False))
-    except (TypeError, ValueError):
-        raise InvalidInput("changes: they must be plain JSON values.", field="changes") from None
-    return plain

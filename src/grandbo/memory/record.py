@@ -65,16 +65,16 @@ def subject_of(database: Database, tenant_id: UUID, finding: Finding, policy: Po
         SubjectMissing: an episode that names none. NotFound: there is no such subject. Forbidden: the tenant takes no
             episodes in.
     """
-    check_episode(finding, policy)
+    check_episode(finding.kind, finding.subject, policy)
     return None if finding.subject is None else find_subject(database, tenant_id, finding.subject)
 
 
-def check_episode(finding: Finding, policy: Policy) -> None:
+def check_episode(kind: object, subject: object, policy: Policy) -> None:
     """Refuse an episode where the tenant takes none in, and one that names no subject."""
-    if finding.kind == "episode":
+    if kind == "episode":
         if not policy.people.episodes:
             raise Forbidden("Episodes are not taken in: the tenant's policy has people.episodes off.")
-        if finding.subject is None:
+        if not subject:
             raise SubjectMissing(field="subject")
 
 
@@ -98,8 +98,13 @@ def finding_command_id(finding: Finding, visibility: str, subject_key: bytes | N
     what = finding.external_id or claim_digest(finding, visibility)
     if subject_key is not None:
         # The id stays when the text is gone: without the key nobody can tell what it was made of.
-        what = hmac.new(subject_key, what.encode(), hashlib.sha256).hexdigest()
+        what = keyed(what, subject_key)
     return derived_id("finding", visibility, finding.incident.source, finding.incident.id, what)
+
+
+def keyed(what: str, subject_key: bytes) -> str:
+    """A text as an id is made of it that nobody can tell it from without the subject's key."""
+    return hmac.new(subject_key, what.encode(), hashlib.sha256).hexdigest()
 
 
 def record_finding(
@@ -162,7 +167,7 @@ def _command(
 ) -> tuple[Command, _Decision]:
     require(principal, "record")
     visibility = check_visibility(policy, principal, finding.visibility)
-    check_episode(finding, policy)
+    check_episode(finding.kind, finding.subject, policy)
     subject_id, keys = None, NO_KEYS
     if finding.subject is not None:
         subject_id, keys = find_with_key(database, tenant_id, finding.subject)

@@ -52,7 +52,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is to be remembered, as the screen let it pass."""
+    """What is to be remembered, as the screen let it pass; `sources`: what it rests on besides its author's word."""
 
     memory_key: str
     title: str
@@ -61,6 +61,12 @@ class Fact:
     expires_at: datetime
     author: Author
     screened: Screened
+    sources: tuple[Evidence, ...] = ()
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Who says it, and what it rests on."""
+        return (self.author.evidence(), *self.sources)
 
     def shown(self) -> dict[str, Any]:
         """What a preview says of it."""
@@ -166,7 +172,7 @@ def _corrected(fact: Fact, known: Row, revision: int, changed: tuple[str, ...]) 
         service="",
         tags=(),
         confidence_bp=fact.confidence_bp,
-        evidence=(fact.author.evidence(),),
+        evidence=fact.evidence,
         occurred_at=None,
         occurred_precision=None,
         ended_at=None,
@@ -193,7 +199,7 @@ def _recorded(fact: Fact, subject: Subject, policy: Policy, now: datetime) -> Ev
         applicability=(),
         confidence_bp=fact.confidence_bp,
         author_type=fact.author.type,
-        evidence=(fact.author.evidence(),),
+        evidence=fact.evidence,
         incident=None,
         external_id=fact.memory_key,
         claim_digest=claim_digest_of("personal", subject.tier, fact.title, fact.text, fact.memory_key),

@@ -10,9 +10,10 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.events.models import Policy
+from grandbo.memory import candidacy
 from grandbo.memory.candidacy import CANDIDATE_STATUSES, CandidateState
-from grandbo.memory.candidate_content import document_of
-from grandbo.memory.candidate_rows import CANDIDATE, IS_HIDDEN_PAIR
+from grandbo.memory.candidate_content import shown_content
+from grandbo.memory.candidate_rows import CANDIDATE, QUEUED, deciders_wanted, is_seen
 from grandbo.memory.policy import may, require, visible_tiers
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import candidates, entries
@@ -23,27 +24,21 @@ DEFAULT_PAGE = 50
 MAX_PAGE = 500
 
 _tiers = sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))
-_is_shown = sa.or_(candidates.c.visibility == sa.any_(_tiers), candidates.c.proposed_by == sa.bindparam("own"))
 _status = sa.bindparam("status", type_=sa.Text)
 _kind = sa.bindparam("kind", type_=sa.Text)
 _proposer = sa.bindparam("proposer", type_=sa.Text)
 _risk = sa.bindparam("after_risk", type_=sa.Integer)
+_position = sa.bindparam("after_position", type_=sa.BigInteger)
 # What a mistake in would cost most comes first, and of these what has waited longest.
 _QUEUE = (
-    sa.select(candidates)
-    .where(
-        of_tenant(candidates),
-        _is_shown,
-        sa.not_(IS_HIDDEN_PAIR),
+    QUEUED.where(
         candidates.c.status == _status,
         sa.or_(_kind.is_(None), candidates.c.kind == _kind),
         sa.or_(_proposer.is_(None), candidates.c.proposed_by == _proposer),
         sa.or_(
             _risk.is_(None),
             candidates.c.risk < _risk,
-            sa.and_(
-                candidates.c.risk == _risk, candidates.c.position > sa.bindparam("after_position", type_=sa.BigInteger)
-            ),
+            sa.and_(candidates.c.risk == _risk, candidates.c.position > _position),
         ),
     )
     .order_by(candidates.c.risk.desc(), candidates.c.position)
@@ -89,12 +84,13 @@ def list_candidates(
     """
     A page of candidates, the riskiest and then the oldest first, without their texts.
 
-    Who may only propose sees his own; who may govern sees those within his tiers.
+    Who may only propose sees his own; who may govern sees those within his tiers. What is personal is seen by whose it
+    is, and by who administers where nobody of its own could decide on it.
 
     Args:
         after: `(risk, position)` of the last one of the page before.
     """
-    require(principal, "propose")
+    _require_some_business(principal)
     if status not in CANDIDATE_STATUSES:
         raise InvalidInput(f"status: it must be one of {', '.join(CANDIDATE_STATUSES)}.", field="status")
     if kind is not None and kind not in KINDS:
@@ -106,6 +102,7 @@ def list_candidates(
         "tenant_id": tenant_id,
         "tiers": _readable(principal, policy),
         "own": principal.ref,
+        "deciders": deciders_wanted(policy, principal),
         "status": status,
         "kind": kind,
         "proposer": principal.ref if mine else None,
@@ -125,18 +122,18 @@ def show_candidate(
 
     Raises `NotFound`, for one that is not the caller's to see too.
     """
-    require(principal, "propose")
+    _require_some_business(principal)
     tiers = _readable(principal, policy)
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         rows = transaction.execute(CANDIDATE, {"tenant_id": tenant_id, "candidate_id": candidate_id})
-        is_shown = bool(rows) and (rows[0]["visibility"] in tiers or rows[0]["proposed_by"] == principal.ref)
-        if not is_shown or not set(rows[0]["pair_tiers"] or ()) <= set(tiers):
+        if not rows or not is_seen(rows[0], principal, tiers, deciders_wanted(policy, principal)):
             raise NotFound("There is no such candidate in this tenant.")
         key = {name: rows[0][name] for name in ("claim_digest", "incident_source", "incident_id")}
         related = transaction.execute(_RELATED, {"tenant_id": tenant_id, "tiers": tiers, **key})
     state = CandidateState.of_row(rows[0])
     return _summary(rows[0]) | {
-        "content": document_of(state.content),
+        "content": shown_content(state.content),
+        "may_decide": candidacy.may_decide(state, principal),
         "proposal_reason": rows[0]["proposal_reason"],
         "related": [
             {
@@ -150,8 +147,15 @@ def show_candidate(
     }
 
 
+def _require_some_business(principal: Principal) -> None:
+    """Whoever proposes has; and a person for whom things are remembered, with what is proposed about that person."""
+    if not (principal.own_tiers and may(principal, "recall")):
+        require(principal, "propose")
+
+
 def _readable(principal: Principal, policy: Policy) -> list[str]:
-    return list(visible_tiers(policy, principal)) if may(principal, "govern") or may(principal, "audit") else []
+    sees_all = may(principal, "govern") or may(principal, "audit")
+    return list(visible_tiers(policy, principal) if sees_all else principal.own_tiers)
 
 
 def _summary(row: Row) -> dict[str, Any]:
@@ -167,6 +171,7 @@ def _summary(row: Row) -> dict[str, Any]:
         "risk": row["risk"],
         "into": str(row["into_entry"]) if row["into_entry"] else None,
         "disputes": str(row["disputes"]) if row["disputes"] else None,
+        "subject_id": str(row["subject_id"]) if row["subject_id"] else None,
         "author_type": row["author_type"],
         "proposed_by": row["proposed_by"],
         "proposed_at": utc_text(row["proposed_at"]),

@@ -15,6 +15,7 @@ from uuid import UUID
 from grandbo.errors import CandidateDecided, GrandboError, InvalidInput, NotFound
 from grandbo.memory.candidacy import CANDIDATE_ALLOWED, CANDIDATE_STATUSES
 from grandbo.memory.policy import visible_tiers
+from grandbo.memory.proposal import OWN_NAMES
 from grandbo.memory.reviewing import DEFAULT_PAGE
 from grandbo.types import KINDS, ORGANISATION_KINDS, new_id
 from grandbo.web.call import (
@@ -136,7 +137,7 @@ def _view(call: Call, found: dict[str, Any], *, verb: str | None = None, error: 
         typed = {name: raw_text(call.form, name) for name in (*FIELDS[verb], "reason", "into") if name in call.form}
     is_own = found["proposed_by"] == call.memory.principal.ref
     possible = [
-        name for name in FIELDS if found["status"] in CANDIDATE_ALLOWED[name] and _is_offered(call, name, is_own)
+        name for name in FIELDS if found["status"] in CANDIDATE_ALLOWED[name] and _is_offered(call, name, found, is_own)
     ]
     if found["disputes"]:
         possible = [name for name in possible if name not in ("amend", "merge")]
@@ -149,6 +150,8 @@ def _view(call: Call, found: dict[str, Any], *, verb: str | None = None, error: 
         "is_own": is_own,
         "names": names_on(call, candidate_id),
         "kinds": ORGANISATION_KINDS,
+        "is_personal": content["kind"] == "personal",
+        "is_about": content["kind"] in OWN_NAMES,
         "tiers": visible_tiers(call.memory.tenant.policy, call.memory.principal),
         "decided_first": isinstance(error, CandidateDecided),
         "has_first": bool(found["approved_by"]) and found["status"] == "pending",
@@ -157,12 +160,12 @@ def _view(call: Call, found: dict[str, Any], *, verb: str | None = None, error: 
     return View("candidate.html", data, shown, error.http_status if error else 200)
 
 
-def _is_offered(call: Call, verb: str, is_own: bool) -> bool:
+def _is_offered(call: Call, verb: str, found: Mapping[str, Any], is_own: bool) -> bool:
     if verb == "withdraw":
-        return is_own and call.may("propose")
+        return is_own and not call.memory.principal.read_only
     if verb == "amend":
-        return call.may("govern") or (is_own and call.may("propose"))
-    return call.may("govern") and not (is_own and verb != "reopen")
+        return bool(found["may_decide"]) or call.may("govern") or (is_own and not call.memory.principal.read_only)
+    return bool(found["may_decide"]) or (is_own and verb == "reopen" and call.may("govern"))
 
 
 def _after(given: str | None) -> tuple[int, int] | None:
