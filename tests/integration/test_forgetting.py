@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory import forgetting
 from grandbo.memory.erasing import Erasure
 from grandbo.memory.erasure_list import LIST_FILE
+from grandbo.memory.held_page import render_held_page
 from grandbo.memory.held_report import render_held
 from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
@@ -158,7 +160,8 @@ class TestHeld:
         assert [None, f"{NAME} said so"] == [revision["reason"] for revision in recorded["revisions"]]
         assert [{"type": "agent", "name": "helper"}] == [shown["to"] for shown in personal["shown"]]
         assert [["companion"]] == [shown["roles"] for shown in personal["shown"]]
-        assert [{"type": "human", "name": "somebody else"}] == [shown["to"] for shown in recorded["shown"]]
+        assert [{"type": "human", "name": "admin"}] == [shown["to"] for shown in recorded["shown"]]
+        assert {("human", "somebody else")} == {(one["by"]["type"], one["by"]["name"]) for one in recorded["revisions"]}
         assert [1, 2, 1] == [len(report[name]) for name in ("candidates", "feedback", "waiting")]
         assert 4 <= sum(len(entry["log"]) for entry in report["entries"])
 
@@ -180,6 +183,21 @@ class TestHeld:
         assert "\n# Not" not in page
         assert "<script>" not in page
         assert "](javascript" not in page
+
+    def test_the_page_of_a_browser_has_no_markup_of_theirs(self, helper: TenantMemory, her: TenantMemory) -> None:
+        """One file without a script, a style, an image or a link, however a text tries."""
+        said = "<img src=x onerror=alert(1)> ![x](https://x.example/y) <https://x.example> [a]: https://x.example"
+        remember(helper, her, text=f"# Not a heading\n<script>alert(1)</script>\n{said}")
+        report = her.held(REFERENCE)
+        page = render_held_page(report)
+        tags = set(re.findall(r"<\s*/?\s*([a-z!][a-z0-9]*)", page))
+
+        assert {"!doctype", "html", "head", "meta", "title", "body", "h1", "h2", "h3", "p", "ul", "li", "code"} | {
+            "blockquote"
+        } == tags
+        assert 1 == page.count("<h1>")
+        assert f"<h1>What is held about {NAME}</h1>" in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
     def test_nobody_else_is_shown_it(
         self, opened: Grandbo, admin: TenantMemory, helper: TenantMemory, her: TenantMemory

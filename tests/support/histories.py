@@ -35,6 +35,7 @@ _STATUSES = (
     ["disputed"],
     ["expired", "archived"],
 )
+_SOMEBODY = "somebody@example.com"
 _RANGES = ("worker <4", "worker >=4,<7", "worker >=6", "broker ==2.*")
 _CONTEXTS = (None, None, {"worker": "5"}, {"worker": "6.1", "broker": "3"}, {"worker": "latest"})
 _NAMESPACES = ("", "payments", "search")
@@ -80,6 +81,8 @@ class History:
         self.asked: list[Asked] = []
         grandbo = memory._grandbo
         self._proposer = grandbo.tenant(memory.tenant.name, principal="agent:scout", roles=("investigator",))
+        self._second = grandbo.tenant(memory.tenant.name, principal="human:second", roles=("investigator",))
+        self._about: list[UUID] = []
 
     def act(self, number: int, draws: random.Random) -> None:
         """The verb of this number, as the draws have it."""
@@ -171,6 +174,8 @@ class History:
             lambda one: memory.link(one, "duplicates", pick(self._ids), reason="r"),
             lambda one: memory.unlink(one, "duplicates", pick(self._ids), reason="r"),
             lambda one: memory.corroborate(one, incident=self._incident(), evidence=_EVIDENCE),
+            lambda _one: self._propose_about_somebody(),
+            lambda _one: self._propose_about_somebody(),
         ]
 
     def _propose_and_decide(self, one: UUID) -> None:
@@ -189,6 +194,26 @@ class History:
             )
         if decide == "reopen":
             self._memory.reopen_candidate(made.candidate_id, reason="r")
+
+    def _propose_about_somebody(self) -> None:
+        """Somebody without people of their own: who administers decides, as above, or all about them is forgotten."""
+        pick, memory = self._random.choice, self._memory
+        known = memory.register_subject("person", _SOMEBODY, "Somebody", principals=["agent:theirs"]).subject
+        told = {"kind": "personal", "subject": _SOMEBODY, "memory_key": pick("ab"), "title": self._sentence(3)}
+        origin = {"type": "conversation", "ref": "ops-42"}
+        one = pick((self._proposer, self._proposer, self._second)).propose(told, origin=origin).candidate_id
+        decide = pick(("approve", "approve", "merge", "reject", "reopen", "forget"))
+        if decide == "forget":
+            memory.forget_subject(known.subject_id, "request")
+        elif decide == "reject":
+            memory.reject_candidate(one, reason="r")
+        elif decide == "merge":
+            memory.merge_candidate(one, into=pick(self._about or self._ids), reason="r")
+        else:
+            entry = memory.approve_candidate(one, reason="r").entry_id
+            self._about += [entry] if entry else []
+            if decide == "reopen":
+                memory.reopen_candidate(one, reason="r")
 
     def _ask(self) -> None:
         pick = self._random.choice

@@ -22,7 +22,7 @@ episode = typer.Typer(help="What came of a session of work, where the tenant tak
 
 _Named = Annotated[str, typer.Argument(metavar="SUBJECT", help="The id, or the reference it was registered under.")]
 _Kind = Literal["person", "workspace"]
-_Format = Literal["json", "markdown"]
+_Format = Literal["json", "markdown", "html"]
 _Reason = Annotated[str, typer.Option("--reason", metavar="WHY", help="It stands in the history, and in the refusal.")]
 _File = Annotated[str, typer.Argument(metavar="FILE|-", help="A JSON object; `-` for standard input.")]
 _Token = Annotated[str, typer.Argument(metavar="TOKEN", help="What the preview gave.")]
@@ -81,7 +81,7 @@ def show(call: Call, named: _Named) -> None:
 def held(
     call: Call,
     named: _Named,
-    form: Annotated[_Format | None, typer.Option("--format", help="json, or markdown for people.")] = None,
+    form: Annotated[_Format | None, typer.Option("--format", help="json; markdown or html for people.")] = None,
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
 ) -> None:
     """
@@ -89,12 +89,15 @@ def held(
 
     For who administers. Asked again it is the same.
     """
+    from grandbo.memory.held_page import render_held_page
     from grandbo.memory.held_report import render_held
 
     with call.memory() as memory:
         document = memory.held(named)
-    is_json = form == "json" or (form is None and call.json)
-    text = json.dumps(document, ensure_ascii=False) + "\n" if is_json else render_held(document)
+    if form == "json" or (form is None and call.json):
+        text = json.dumps(document, ensure_ascii=False) + "\n"
+    else:
+        text = render_held_page(document) if form == "html" else render_held(document)
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from grandbo.errors import NotFound
 from grandbo.http.body import read_json_body
@@ -30,6 +30,7 @@ from grandbo.http.people_schemas import (
     SubjectsDocument,
 )
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.held_page import render_held_page
 from grandbo.memory.held_report import render_held
 from grandbo.memory.importing import parse_json
 
@@ -98,9 +99,9 @@ def subject_routes(grandbo: Grandbo) -> APIRouter:
     def held(
         memory: Caller,
         subject_id: _SubjectId,
-        form: Annotated[Literal["json", "markdown"], Query(alias="format", description="Markdown is for people.")] = (
-            "json"
-        ),
+        form: Annotated[
+            Literal["json", "markdown", "html"], Query(alias="format", description="Markdown and HTML are for people.")
+        ] = "json",
     ) -> Response:
         """
         Entries with all revisions, who said what, until when it is kept, to whom and when it was shown.
@@ -110,6 +111,8 @@ def subject_routes(grandbo: Grandbo) -> APIRouter:
         document = memory.held(_id(subject_id))
         if form == "markdown":
             return PlainTextResponse(render_held(document), media_type=MARKDOWN)
+        if form == "html":
+            return HTMLResponse(render_held_page(document), headers={"Content-Security-Policy": "default-src 'none'"})
         return JSONResponse(document)
 
     @routes.post(
@@ -238,7 +241,7 @@ def personal_routes(grandbo: Grandbo) -> APIRouter:
 
 def _held() -> dict[str, Any]:
     described = one_of([HeldDocument], "All of it.")
-    described["content"][MARKDOWN] = {"schema": {"type": "string"}}
+    described["content"] |= {kind: {"schema": {"type": "string"}} for kind in (MARKDOWN, "text/html")}
     return described
 
 

@@ -148,7 +148,7 @@ class _Report:
             "kind": row["kind"],
             "status": row["status"],
             "memory_key": row["external_id"] if row["kind"] == "personal" else None,
-            "seen_by": "the subject's own principals" if is_private(row["visibility"]) else f"tier {row['visibility']}",
+            "seen_by": _seen_by(row["visibility"]),
             "author_type": row["author_type"],
             "is_inference": row["author_type"] != "human",
             "recorded_at": utc_text(row["recorded_at"]),
@@ -180,7 +180,7 @@ class _Report:
         # Neither the topic, which nobody keeps, nor what else the answer held: that is not about this subject.
         return {
             "at": utc_text(row["made_at"]),
-            "to": self._who(row["principal"]),
+            "to": self._told(row["principal"]),
             "roles": row["parameters"].get("roles", []),
             "revision": row["revision"],
             "receipt_id": str(row["receipt_id"]),
@@ -197,7 +197,9 @@ class _Report:
             "decided_by": self._who(row["decided_by"]),
             "decision_reason": row["decision_reason"],
             "entry_id": str(row["entry_id"]) if row["entry_id"] else None,
-            **{name: content.get(name) for name in ("kind", "title", "summary", "body", "evidence")},
+            "memory_key": content["external_id"] if row["kind"] == "personal" else None,
+            "seen_by": _seen_by(row["visibility"]),
+            **{name: content.get(name) for name in ("kind", "title", "summary", "body", "evidence", "expires_at")},
             "log": [self._logged(event) for event in self._log[row["candidate_id"]]],
         }
 
@@ -239,11 +241,19 @@ class _Report:
         }
 
     def _who(self, ref: str | None) -> dict[str, Any] | None:
-        """The type of a principal, and its name where it is the subject's own: others are not the subject's to know."""
+        """The type of a principal, and its name where it is no other person's: those are not the subject's to know."""
         if ref is None:
             return None
-        kind = ref.partition(":")[0]
-        return {"type": kind, "name": self._names.get(ref, MASKED) if ref in self._subject.principals else MASKED}
+        is_known = not ref.startswith("human:") or ref in self._subject.principals
+        return self._told(ref) if is_known else {"type": "human", "name": MASKED}
+
+    def _told(self, ref: str) -> dict[str, Any]:
+        """To whom something was shown, by name: of what is held about them people may know who has seen it."""
+        return {"type": ref.partition(":")[0], "name": self._names.get(ref, MASKED)}
+
+
+def _seen_by(visibility: str) -> str:
+    return "the subject's own principals" if is_private(visibility) else f"tier {visibility}"
 
 
 def _screened(event: RecordedEvent) -> list[dict[str, Any]] | None:

@@ -60,12 +60,18 @@ def _entry(entry: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "Shown:" if entry["shown"] else "Shown to nobody.", "")
     for shown in entry["shown"]:
         roles = ", ".join(shown["roles"]) or "no role"
-        yield f"- {shown['at']} to a {shown['to']['type']} ({_plain(roles)}), revision {shown['revision']}"
+        whom = f"{shown['to']['type']} {_plain(shown['to']['name'])}"
+        yield f"- {shown['at']} to {whom} ({_plain(roles)}), revision {shown['revision']}"
 
 
 def _candidate(candidate: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", f"## Proposed: {_plain(candidate['title'])}", "")
-    yield f"- `{candidate['candidate_id']}`, {candidate['status']}, {candidate['proposed_at']}"
+    said = "a person" if candidate["author_type"] == "human" else f"inferred, by the {candidate['author_type']}"
+    by = _plain(candidate["proposed_by"]["name"])
+    yield f"- {candidate['kind']} `{candidate['candidate_id']}`, {candidate['status']}, {candidate['proposed_at']}"
+    yield f"- proposed by {said} {by}, seen by {_plain(candidate['seen_by'])}"
+    if candidate["memory_key"] is not None:
+        yield f"- under the key {_plain(candidate['memory_key'])}"
     for name in ("summary", "body"):
         if candidate[name]:
             yield from ("", *(f"> {_plain(line)}" for line in candidate[name].splitlines()))
