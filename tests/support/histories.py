@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from grandbo.errors import Conflict, InvalidInput, NotFound
+from grandbo.errors import Conflict, Forbidden, InvalidInput, NotFound
 from grandbo.library import TenantMemory
 from grandbo.recall.answer import Answer
 from grandbo.types import LINK_TYPES, VERDICTS
@@ -87,7 +87,7 @@ class History:
     def act(self, number: int, draws: random.Random) -> None:
         """The verb of this number, as the draws have it."""
         self._random = draws
-        verbs = self._verbs()
+        verbs = [*self._verbs(), *[lambda _one: self._propose_about_somebody()] * 2]
         self._try(verbs[number % len(verbs)])
 
     def judge(self, draws: random.Random) -> None:
@@ -122,7 +122,7 @@ class History:
 
     def _try(self, verb: Callable[[UUID], object]) -> None:
         # A state refuses the verbs that do not fit it: then nothing happens, and the history goes on.
-        with contextlib.suppress(Conflict, InvalidInput, NotFound):
+        with contextlib.suppress(Conflict, Forbidden, InvalidInput, NotFound):
             verb(self._random.choice(self._ids))
 
     def _record(self) -> None:
@@ -174,8 +174,6 @@ class History:
             lambda one: memory.link(one, "duplicates", pick(self._ids), reason="r"),
             lambda one: memory.unlink(one, "duplicates", pick(self._ids), reason="r"),
             lambda one: memory.corroborate(one, incident=self._incident(), evidence=_EVIDENCE),
-            lambda _one: self._propose_about_somebody(),
-            lambda _one: self._propose_about_somebody(),
         ]
 
     def _propose_and_decide(self, one: UUID) -> None:
