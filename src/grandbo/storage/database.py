@@ -267,6 +267,9 @@ class Database:
 
 def _configure(conn: Connection[Row]) -> None:
     conn.server_cursor_factory = RawServerCursor
+    if _is_pooled(conn):
+        # The next transaction may run on another server process, which knows nothing of what this one prepared.
+        conn.prepare_threshold = None
     try:
         register_vector(conn)
     except psycopg.ProgrammingError as error:
@@ -276,6 +279,12 @@ def _configure(conn: Connection[Row]) -> None:
 def _rows(cursor: psycopg.Cursor[Row]) -> list[Row]:
     # Not `description`: it is made anew, column by column, each time it is asked for.
     return [] if cursor.rownumber is None else cursor.fetchall()
+
+
+def _is_pooled(conn: Connection[Row]) -> bool:
+    """Whether a pooler such as PgBouncer stands in between: it names another process than the one that answers."""
+    row = conn.execute("SELECT pg_backend_pid() AS pid").fetchone()
+    return row is None or row["pid"] != conn.info.backend_pid
 
 
 def _array(names: Sequence[str]) -> str:
