@@ -124,6 +124,22 @@ class Unauthenticated(GrandboError):
     exit_code = 4
 
 
+class SignInStale(GrandboError):
+    """This sign-in was begun in another browser, too long ago, or is over already; begin it again."""
+
+    code = "sign_in_stale"
+    http_status = 400
+    exit_code = 4
+
+
+class SignInRefused(GrandboError):
+    """The identity provider did not let you in, or what it says of you opens nothing here; the message says which."""
+
+    code = "sign_in_refused"
+    http_status = 403
+    exit_code = 4
+
+
 class Forbidden(GrandboError):
     """The credential does not carry a role that may do this."""
 

@@ -19,7 +19,7 @@ from grandbo.caring import Caring
 from grandbo.documenting import Documenting
 from grandbo.embedding import Embedder, build_embedder
 from grandbo.erasing import Erasing
-from grandbo.errors import ConfigurationError
+from grandbo.errors import Unauthenticated
 from grandbo.events import notes
 from grandbo.events.models import Policy
 from grandbo.governing import Governing
@@ -40,8 +40,9 @@ from grandbo.memory import (
 )
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.policy import check_roles, require
+from grandbo.memory.sign_in import SignIn
 from grandbo.memory.tenants import Tenant
-from grandbo.memory.tokens import Tokens
+from grandbo.memory.tokens import Claims, Tokens
 from grandbo.people import People
 from grandbo.proposing import Proposing
 from grandbo.recall.meaning import Meaning
@@ -50,6 +51,7 @@ from grandbo.receiving import Receiving
 from grandbo.remembering import Remembering
 from grandbo.safekeeping import Safekeeping
 from grandbo.settings import Settings
+from grandbo.stamping import Stamping
 from grandbo.storage.database import Database
 from grandbo.storage.key_providers import build_key_provider, give_keys
 from grandbo.storage.keyring import KeyProvider
@@ -57,7 +59,6 @@ from grandbo.storage.opening import OpenDatabase, open_database
 from grandbo.subscribing import Subscribing
 from grandbo.types import Clock, Principal, derived_id, utc_now
 from grandbo.workers.background import Background
-from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
 from grandbo.workers.embedding import EmbeddingWorker
 
 log = structlog.get_logger(__name__)
@@ -76,6 +77,7 @@ class Grandbo(Safekeeping):
         self.receipts = ReceiptWriter(opened.database)
         self.meaning = Meaning(embedder)
         self.tokens = Tokens(settings) if settings.oidc_issuer or settings.oidc_audience else None
+        self.sign_in = SignIn.of(settings, self.tokens, clock)
         self._opened = opened
         self._clock = clock
         self.background: Background | None = None
@@ -177,7 +179,19 @@ class Grandbo(Safekeeping):
         if self.tokens is None or principals.looks_like_key(token):
             tenant, principal = principals.authenticate(self.database, token, clock=self._clock)
         else:
-            tenant, principal = identities.identify(self.database, self.tokens.verify(token), clock=self._clock)
+            return self.identify(self.tokens.verify(token))
+        return TenantMemory(self, tenant, principal)
+
+    def identify(self, claims: Claims) -> TenantMemory:
+        """
+        The memory that verified claims of the configured issuer open.
+
+        Raises:
+            Unauthenticated: they are another issuer's, or name a tenant that is not there.
+        """
+        if self.tokens is None or claims.issuer != self.tokens.issuer:
+            raise Unauthenticated
+        tenant, principal = identities.identify(self.database, claims, clock=self._clock)
         return TenantMemory(self, tenant, principal)
 
     def receive(self, source: str, hook_id: str, headers: Mapping[str, str], body: bytes) -> inbox.Delivery:
@@ -245,6 +259,7 @@ class TenantMemory(
     Receiving,
     Documenting,
     Subscribing,
+    Stamping,
 ):
     """The verbs, bound to one tenant and one principal."""
 
@@ -350,36 +365,6 @@ class TenantMemory(
     def history(self, entry_id: UUID) -> list[dict[str, Any]]:
         """Every revision of an entry with its event, author and reason, oldest first; raises `NotFound`."""
         return reading.entry_history(self._database, self.tenant_id, self._owner(), self._policy_now(), entry_id)
-
-    # -- embedding -----------------------------------------------------------------------------------------------------
-
-    @property
-    def embeds(self) -> bool:
-        """Whether there is an embedder; without one recall goes by words alone."""
-        return self._grandbo.embedder is not None
-
-    def backlog(self) -> BacklogCounts:
-        """How many entries lack a vector in the current space."""
-        return count_backlog(self._database, self.tenant_id, self._embedder().stamp.id)
-
-    def embed(
-        self,
-        *,
-        retry_dead: bool = False,
-        progress: Callable[[BacklogCounts], None] | None = None,
-        deadline: float | None = None,
-    ) -> BacklogCounts:
-        """Drain the backlog; `retry_dead` tries those again that were given up."""
-        embedder = self._embedder()
-        if retry_dead:
-            revive(self._database, self.tenant_id, embedder.stamp.id)
-        worker = EmbeddingWorker(self._database, embedder, clock=self._grandbo.clock)
-        return worker.drain(self.tenant_id, progress=progress, deadline=deadline)
-
-    def _embedder(self) -> Embedder:
-        if self._grandbo.embedder is None:
-            raise ConfigurationError("GRANDBO_EMBEDDER is `none`: nothing is embedded, recall goes by words alone.")
-        return self._grandbo.embedder
 
     # -- policy --------------------------------------------------------------------------------------------------------
 

@@ -96,6 +96,16 @@ class Settings(BaseSettings):
     oidc_type_claim: str = Field(
         default="principal_type", description="Claim that says `human` or `agent`; `human` where it is missing."
     )
+    oidc_client_id: str | None = Field(
+        default=None, description="The pages' client id at the issuer: they lead to its sign-in. Unset: they do not."
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        default=None, description="The pages' secret at the issuer. Unset: a public client, by PKCE alone."
+    )
+    oidc_scopes: str = Field(default="openid profile", description="What the pages ask the issuer for.")
+    oidc_session_minutes: int = Field(
+        default=60, ge=5, le=720, description="Minutes until the pages ask the issuer anew who someone is."
+    )
     rate_limit: str = Field(
         default="1200/minute", description="Requests that one principal may make, per process; `off` for no limit."
     )

@@ -48,6 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "documenting",
         "safekeeping",
         "subscribing",
+        "stamping",
     ),
     ("library",),
     ("evaluation",),

@@ -6,16 +6,20 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from grandbo.errors import ConfigurationError, LimitExceeded
+from grandbo.errors import ConfigurationError
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.policy import ROLES
+from grandbo.memory.tokens import SUBJECT_LIMIT, Claims
 from grandbo.types import utc_now
-from grandbo.web.app import local_path
 from grandbo.web.guarding import CONTENT_SECURITY_POLICY
-from grandbo.web.session import KEY_FILE, LIFE, TOKEN_LIMIT, Sessions
+from grandbo.web.sealing import COOKIE_LIMIT, KEY_FILE, Sealer
+from grandbo.web.session import LIFE, Sessions
+from grandbo.web.signing_in import local_path
 from tests.support.factories import make_finding
 from tests.support.http import bearer, client_of, make_token
 
@@ -227,19 +231,45 @@ class TestRoles:
         assert there.text.replace(str(foreign), "") == nowhere.text.replace("00000000-0000-4000-8000-000000000000", "")
 
 
+def _claims(**changes: object) -> Claims:
+    known: dict[str, Any] = {
+        "issuer": "https://id.example.com",
+        "subject": "ada",
+        "tenant": "acme",
+        "roles": frozenset({"reviewer", "a group of another service"}),
+        "type": "human",
+        "name": "Ada",
+        "ends_at": int(utc_now().timestamp()) + 300,
+    }
+    return Claims(**{**known, **changes})
+
+
 class TestSessions:
     def test_a_session_ends_by_itself(self, tmp_path: Path) -> None:
         """After its life, whoever keeps the cookie."""
         now = utc_now()
-        sealed = Sessions(tmp_path, lambda: now).seal("gbk_x")
+        sealed, seconds = Sessions(tmp_path, lambda: now).of_key("gbk_x")
 
-        assert "gbk_x" == Sessions(tmp_path, lambda: now + LIFE).open(sealed)
+        assert LIFE.total_seconds() == seconds
+        assert "gbk_x" == Sessions(tmp_path, lambda: now + LIFE - timedelta(seconds=1)).open(sealed)
         assert Sessions(tmp_path, lambda: now + LIFE + timedelta(seconds=1)).open(sealed) is None
+
+    def test_a_session_of_claims_ends_with_the_token_and_keeps_the_roles_that_exist(self, tmp_path: Path) -> None:
+        """Nothing else of the token is in it; one of a long life ends like any other."""
+        now = utc_now()
+        sessions = Sessions(tmp_path, lambda: now)
+        ends_at = int(now.timestamp()) + 300
+        sealed, seconds = sessions.of_claims(_claims(ends_at=ends_at))
+        _, longest = sessions.of_claims(_claims(ends_at=ends_at + 10**9))
+
+        assert (300, LIFE.total_seconds()) == (seconds, longest)
+        assert _claims(ends_at=ends_at, roles=frozenset({"reviewer"})) == sessions.open(sealed)
+        assert Sessions(tmp_path, lambda: now + timedelta(seconds=302)).open(sealed) is None
 
     def test_a_cookie_of_another_key_or_a_changed_one_opens_nothing(self, tmp_path: Path) -> None:
         """Each single character of it counts."""
         sessions = Sessions(tmp_path / "one", utc_now)
-        sealed = sessions.seal("gbk_x")
+        sealed, _ = sessions.of_key("gbk_x")
 
         assert Sessions(tmp_path / "two", utc_now).open(sealed) is None
         for place in range(len(sealed) - 1):
@@ -248,21 +278,26 @@ class TestSessions:
         for nonsense in (None, "", "ä", "x" * 10_000, "AAAA"):
             assert sessions.open(nonsense) is None
 
-    def test_a_token_too_long_for_a_cookie_is_said_to_be(self, tmp_path: Path) -> None:
-        """Before a browser would drop it silently."""
-        with pytest.raises(LimitExceeded) as refused:
-            Sessions(tmp_path, utc_now).seal("x" * (TOKEN_LIMIT + 1))
+    def test_what_was_sealed_for_another_purpose_is_no_session(self, tmp_path: Path) -> None:
+        """Whatever it says."""
+        sealed = Sealer(tmp_path).seal(b"another", b'{"token": "gbk_x", "ends_at": 99999999999}')
 
-        assert TOKEN_LIMIT == refused.value.details["limit"]
-        assert len(Sessions(tmp_path, utc_now).seal("x" * TOKEN_LIMIT)) < 4_000
+        assert Sessions(tmp_path, utc_now).open(sealed) is None
+
+    def test_the_longest_names_fit_a_cookie(self, tmp_path: Path) -> None:
+        """Each character of four bytes."""
+        long = "\U0001f511" * SUBJECT_LIMIT
+        claims = _claims(subject=long, name=long, tenant="\U0001f511" * 64, roles=frozenset(ROLES))
+
+        assert len(Sessions(tmp_path, utc_now).of_claims(claims)[0]) < COOKIE_LIMIT - 150
 
     def test_a_key_that_others_can_read_is_refused(self, tmp_path: Path) -> None:
         """It would open every session."""
-        Sessions(tmp_path, utc_now).seal("gbk_x")
+        Sessions(tmp_path, utc_now).of_key("gbk_x")
         (tmp_path / KEY_FILE).chmod(0o644)
 
         with pytest.raises(ConfigurationError):
-            Sessions(tmp_path, utc_now).seal("gbk_x")
+            Sessions(tmp_path, utc_now).of_key("gbk_x")
 
 
 def test_a_form_that_is_none_is_refused(client: TestClient, memory: TenantMemory) -> None:

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import hmac
 import json
+import secrets
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import jwt
 from cryptography.hazmat.primitives import serialization
@@ -19,6 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 AUDIENCE = "https://memory.example.com/mcp"
+CLIENT_ID = "grandbo-pages"
+SIGN_IN = """<!doctype html><html lang="en"><title>Issuer</title><h1>Issuer</h1>
+<form method="post" action="{action}"><button name="as" value="ada">Go on as Ada</button>
+<button name="as" value="">Leave it</button></form></html>"""
 
 _PRIVATE: dict[str, Any] = {
     "RS256": rsa.generate_private_key(65_537, 2_048),
@@ -39,6 +45,13 @@ class Issuer:
         self.is_down = False
         self.stated_issuer = self.url
         self.raw_keys: bytes | None = None
+        self.secret: str | None = None
+        self.auth_methods: list[str] | None = None
+        self.has_userinfo = False
+        # What the ID token says besides, of whoever signs in; `...` leaves a claim out.
+        self.holder: dict[str, Any] = {}
+        self.told_besides: dict[str, Any] = {}
+        self._codes: dict[str, dict[str, str]] = {}
 
     @property
     def keys_asked(self) -> int:
@@ -53,8 +66,65 @@ class Issuer:
         if path == "/keys":
             return self.raw_keys if self.raw_keys is not None else json.dumps({"keys": self._jwks()}).encode()
         if path == "/.well-known/openid-configuration":
-            return json.dumps({"issuer": self.stated_issuer, "jwks_uri": f"{self.url}/keys"}).encode()
+            return json.dumps(self._document()).encode()
+        if path == "/userinfo":
+            return json.dumps({"sub": "ada", **self.told_besides}).encode()
         return None
+
+    def _document(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "issuer": self.stated_issuer,
+            "jwks_uri": f"{self.url}/keys",
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "end_session_endpoint": f"{self.url}/leave",
+        }
+        if self.auth_methods is not None:
+            told["token_endpoint_auth_methods_supported"] = self.auth_methods
+        return told | ({"userinfo_endpoint": f"{self.url}/userinfo"} if self.has_userinfo else {})
+
+    def authorize(self, query: str, decided: bool | None) -> tuple[int, str]:
+        """Its page for a sign-in, 200 and HTML; once decided, 302 and the address to go on to."""
+        asked = dict(parse_qsl(query))
+        if decided is None:
+            return 200, SIGN_IN.format(action="/authorize?" + query.replace("&", "&amp;"))
+        answer = {"state": asked["state"], "iss": self.url}
+        assert (asked["response_type"], asked["client_id"]) == ("code", CLIENT_ID)
+        assert asked["code_challenge_method"] == "S256"
+        if decided:
+            answer["code"] = secrets.token_urlsafe(16)
+            self._codes[answer["code"]] = asked
+        else:
+            answer["error"] = "access_denied"
+        return 302, f"{asked['redirect_uri']}?{urlencode(answer)}"
+
+    def redeem(self, body: str, authorization: str | None) -> tuple[int, dict[str, Any]]:
+        """The token endpoint: a code once, for its own client, address and verifier."""
+        self.asked.append("/token")
+        if self.is_down:
+            return 503, {}
+        given = dict(parse_qsl(body))
+        if self._secret_in(given, authorization) != self.secret:
+            return 401, {"error": "invalid_client"}
+        asked = self._codes.pop(given.get("code", ""), None)
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(given.get("code_verifier", "").encode()).digest())
+        if (
+            asked is None
+            or given["redirect_uri"] != asked["redirect_uri"]
+            or challenge.decode().rstrip("=") != asked["code_challenge"]
+        ):
+            return 400, {"error": "invalid_grant"}
+        claims: dict[str, Any] = {"sub": "ada", "aud": CLIENT_ID, "nonce": asked["nonce"], **self.holder}
+        tenant = claims.pop("tenant", "nobody's")
+        token = self.token(tenant, **claims) if tenant is not ... else self.token("", **claims, tenant=...)
+        return 200, {"access_token": "for-userinfo", "token_type": "Bearer", "expires_in": 300, "id_token": token}
+
+    @staticmethod
+    def _secret_in(given: dict[str, str], authorization: str | None) -> str | None:
+        if authorization is None:
+            return given.get("client_secret")
+        name, _, secret = base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
+        return secret if name == CLIENT_ID else None
 
     def rotate(self) -> None:
         """Give every key a new id."""
@@ -119,12 +189,37 @@ def running_issuer() -> Iterator[Issuer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            path, _, query = self.path.partition("?")
+            if path == "/authorize":
+                return self._send(200, issuer.authorize(query, None)[1].encode(), "text/html")
+            if path == "/leave":
+                return self._send(200, b"<!doctype html><html lang=en><title>Left</title><h1>Left</h1>", "text/html")
+            if path == "/favicon.ico":
+                return self._send(200, b"", "image/x-icon")
+            if path == "/userinfo" and self.headers["Authorization"] != "Bearer for-userinfo":
+                return self._send(401, b"", "application/json")
             body = issuer.answer(self.path)
-            self.send_response(200 if body is not None else 503)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body or b"")))
+            return self._send(200 if body is not None else 503, body or b"", "application/json")
+
+        def do_POST(self) -> None:
+            path, _, query = self.path.partition("?")
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if path == "/authorize":
+                _, where = issuer.authorize(query, "as=ada" in body)
+                self.send_response(302)
+                self.send_header("Location", where)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            status, answer = issuer.redeem(body, self.headers["Authorization"])
+            self._send(status, json.dumps(answer).encode(), "application/json")
+
+        def _send(self, status: int, body: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body or b"")
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""

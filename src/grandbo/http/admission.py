@@ -15,15 +15,17 @@ from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 
-from grandbo.errors import RateLimited, Unauthenticated
+from grandbo.errors import RateLimited, SignInRefused, Unauthenticated
 from grandbo.http.limits import KEYS_KEPT, MovingWindow, parse_rate
 from grandbo.http.metrics import Metrics
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.inbox import Delivery
+from grandbo.memory.tokens import Claims
 from grandbo.settings import Settings
 
 # Whoever has one IPv6 address has all of its network.
 _NETWORK_BITS = 64
+_TOO_MANY = "Too many credentials that open nothing came from this address; wait as long as Retry-After says."
 
 
 class Admission:
@@ -44,7 +46,35 @@ class Admission:
         Raises:
             Unauthenticated, Unavailable, RateLimited.
         """
-        memory = self._authenticated(grandbo, address_of(connection), token)
+        return self._admitted(connection, self._authenticated(grandbo, address_of(connection), token))
+
+    def identify(self, grandbo: Grandbo, connection: HTTPConnection, claims: Claims) -> TenantMemory:
+        """
+        The same for claims that were verified before.
+
+        Raises:
+            Unauthenticated, RateLimited.
+        """
+        return self._admitted(connection, grandbo.identify(claims))
+
+    def attempt(self, connection: HTTPConnection, prove: Callable[[], Claims]) -> Claims:
+        """
+        Let someone prove who it is, otherwise than at each request; what fails counts against the address.
+
+        Raises:
+            RateLimited, and what `prove` raises.
+        """
+        address = address_of(connection)
+        if wait := self._failures.wait(address):
+            self._metrics.limited("address")
+            raise RateLimited(_TOO_MANY, retry_after=wait)
+        try:
+            return prove()
+        except (Unauthenticated, SignInRefused):
+            self._failures.take(address)
+            raise
+
+    def _admitted(self, connection: HTTPConnection, memory: TenantMemory) -> TenantMemory:
         connection.state.tenant_id = str(memory.tenant_id)
         connection.state.principal = memory.principal.ref
         if wait := self._requests.take(f"{memory.tenant_id} {memory.principal.ref}"):
@@ -83,10 +113,7 @@ class Admission:
         wait = self._failures.wait(address)
         if wait and not self._regulars.know(token):
             self._metrics.limited("address")
-            raise RateLimited(
-                "Too many credentials that open nothing came from this address; wait as long as Retry-After says.",
-                retry_after=wait,
-            )
+            raise RateLimited(_TOO_MANY, retry_after=wait)
         try:
             memory = grandbo.authenticate(token)
         except Unauthenticated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -51,6 +52,7 @@ from grandbo.http.tool_routes import tool_routes
 from grandbo.library import Grandbo
 from grandbo.mcp.over_http import PATH, Endpoint
 from grandbo.web.app import Web
+from grandbo.web.signing_in import Doors
 
 FINDING_LIMIT_BYTES = 256 * 1024
 RECALL_LIMIT_BYTES = 64 * 1024
@@ -85,7 +87,8 @@ def build_app(
         read_only=grandbo.settings.mcp_read_only,
         metadata_url=resource.metadata_url if resource else None,
     )
-    web = Web(grandbo, lambda connection, token: admission.admit(grandbo, connection, token))
+    doors = Doors(partial(admission.admit, grandbo), partial(admission.identify, grandbo), admission.attempt)
+    web = Web(grandbo, doors)
 
     @contextlib.asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:

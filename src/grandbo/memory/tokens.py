@@ -7,44 +7,48 @@ times are checked; what a token does not say is not assumed. Nothing that a toke
 
 from __future__ import annotations
 
+import hmac
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-import httpx2
 import jwt
 import structlog
 from jwt import PyJWK, PyJWKClient, PyJWKSet
 from jwt.exceptions import PyJWKClientConnectionError, PyJWTError
 
 from grandbo.errors import ConfigurationError, Unauthenticated, Unavailable
+from grandbo.memory.issuer import PAUSE_SECONDS, TIMEOUT_SECONDS, Discovery, check_address
 from grandbo.settings import Settings
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 # A token of another purpose, such as a logout token, says so in its type.
 _TYPES = (None, "jwt", "at+jwt", "application/at+jwt")
+_ID_TOKEN_TYPES = (None, "jwt")
 LEEWAY_SECONDS = 30
 TOKEN_LIMIT = 8_192
-TIMEOUT_SECONDS = 3.0
+# It comes from the issuer itself, and may list every group of a large house.
+ID_TOKEN_LIMIT = 65_536
+SUBJECT_LIMIT = 255
 FRESH_SECONDS = 300.0
 # Unknown key ids ask the issuer at most this often, however many there are: what a new key may have to wait.
 REFRESH_SECONDS = 15.0
-# So long nothing is asked of an issuer that has just failed to answer.
-PAUSE_SECONDS = 5.0
 # So long the last keys serve where the issuer does not answer.
 STALE_SECONDS = 3_600.0
-_DISCOVERY = "/.well-known/openid-configuration"
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a genuine token says of its holder; as it was sent, but for the types."""
+    """
+    What a genuine token says of its holder; as it was sent, but for the types.
+
+    Attributes:
+        ends_at: the second, since 1970, at which the token ends.
+    """
 
     issuer: str
     subject: str
@@ -52,6 +56,7 @@ class Claims:
     roles: frozenset[str]
     type: str
     name: str
+    ends_at: int
 
 
 class Tokens:
@@ -64,10 +69,11 @@ class Tokens:
         self.issuer = settings.oidc_issuer
         self._audience = settings.oidc_audience
         self._claims = (settings.oidc_tenant_claim, settings.oidc_roles_claim, settings.oidc_type_claim)
-        _check_address("GRANDBO_OIDC_ISSUER", self.issuer)
+        check_address("GRANDBO_OIDC_ISSUER", self.issuer)
         if settings.oidc_jwks_url is not None:
-            _check_address("GRANDBO_OIDC_JWKS_URL", settings.oidc_jwks_url)
-        self._keys = _Keys(self.issuer, settings.oidc_jwks_url, clock)
+            check_address("GRANDBO_OIDC_JWKS_URL", settings.oidc_jwks_url)
+        self.discovery = Discovery(self.issuer, clock)
+        self._keys = _Keys(self.discovery, settings.oidc_jwks_url, clock)
 
     def verify(self, token: str) -> Claims:
         """
@@ -77,21 +83,43 @@ class Tokens:
             Unauthenticated: for whatever reason; the caller cannot tell which.
             Unavailable: the issuer's keys are needed and cannot be had.
         """
+        return self.claimed(self._decoded(token, self._audience, _TYPES, TOKEN_LIMIT))
+
+    def verify_id_token(self, token: str, client_id: str, nonce: str) -> dict[str, Any]:
+        """
+        All that an ID token says, which was made for this client and for this sign-in.
+
+        Raises:
+            Unauthenticated, Unavailable.
+        """
+        claims = self._decoded(token, client_id, _ID_TOKEN_TYPES, ID_TOKEN_LIMIT)
+        said = claims.get("nonce")
+        if not isinstance(said, str) or not hmac.compare_digest(said.encode(), nonce.encode()):
+            raise Unauthenticated
+        if claims.get("azp", client_id) != client_id:
+            raise Unauthenticated
+        return claims
+
+    def lacking(self, claims: Mapping[str, Any]) -> list[str]:
+        """Which of the claims that tell tenant and roles are not there."""
+        return [name for name in self._claims[:2] if _claim(claims, name) is None]
+
+    def _decoded(self, token: str, audience: str, types: Collection[str | None], limit: int) -> dict[str, Any]:
         try:
-            return self._claimed(self._decoded(token))
+            return self._decode(token, audience, types, limit)
         except (PyJWTError, ValueError, TypeError, RecursionError):
             # Without the cause: its text may hold parts of the token.
             raise Unauthenticated from None
 
-    def _decoded(self, token: str) -> dict[str, Any]:
-        if len(token) > TOKEN_LIMIT:
+    def _decode(self, token: str, audience: str, types: Collection[str | None], limit: int) -> dict[str, Any]:
+        if len(token) > limit:
             raise Unauthenticated
         header = jwt.get_unverified_header(token)
         kind, key_id = header.get("typ"), header.get("kid")
         # Before a key is looked for: what cannot be genuine must not make us ask the issuer.
         if header.get("alg") not in ALGORITHMS or not isinstance(key_id, str) or not 0 < len(key_id) <= 256:
             raise Unauthenticated
-        if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
+        if (kind.lower() if isinstance(kind, str) else kind) not in types:
             raise Unauthenticated
         unverified = jwt.decode(token, options={"verify_signature": False})
         if unverified.get("iss") != self.issuer:
@@ -100,16 +128,17 @@ class Tokens:
             token,
             self._keys.key(key_id),
             algorithms=list(ALGORITHMS),
-            audience=self._audience,
+            audience=audience,
             issuer=self.issuer,
             leeway=LEEWAY_SECONDS,
             options={"require": ["exp", "iat", "iss", "aud", "sub"]},
         )
 
-    def _claimed(self, claims: dict[str, Any]) -> Claims:
+    def claimed(self, claims: Mapping[str, Any]) -> Claims:
+        """What verified claims say of their holder; raises `Unauthenticated` where they do not say enough."""
         tenant, roles, kind = (_claim(claims, name) for name in self._claims)
         subject = claims["sub"]
-        if not isinstance(tenant, str) or not 0 < len(tenant) <= 64 or not 0 < len(subject) <= 255:
+        if not isinstance(tenant, str) or not 0 < len(tenant) <= 64 or not 0 < len(subject) <= SUBJECT_LIMIT:
             raise Unauthenticated
         kind = "human" if kind is None else kind
         if kind not in ("human", "agent"):
@@ -121,20 +150,20 @@ class Tokens:
             tenant=tenant,
             roles=frozenset(role for role in named if isinstance(role, str)),
             type=kind,
-            name=str(claims.get("preferred_username") or subject),
+            name=str(claims.get("preferred_username") or subject)[:SUBJECT_LIMIT],
+            ends_at=int(claims["exp"]),
         )
 
 
 class _Keys:
     """The issuer's keys: found at first need, kept, and asked for again in bounded measure."""
 
-    def __init__(self, issuer: str, url: str | None, clock: Callable[[], float]) -> None:
-        self._issuer = issuer
+    def __init__(self, discovery: Discovery, url: str | None, clock: Callable[[], float]) -> None:
+        self._discovery = discovery
         self._url = url
         self._clock = clock
         self._client: _Client | None = None
         self._lock = threading.Lock()
-        self._paused_until = -PAUSE_SECONDS
 
     def key(self, key_id: str) -> PyJWK:
         """The signing key; raises `PyJWKClientError` where the issuer has none of this id, `Unavailable`."""
@@ -146,13 +175,7 @@ class _Keys:
     def _found(self) -> _Client:
         with self._lock:
             if self._client is None:
-                if self._clock() < self._paused_until:
-                    raise PyJWKClientConnectionError
-                try:
-                    self._client = _Client(self._url or _discovered(self._issuer), self._clock)
-                except PyJWKClientConnectionError:
-                    self._paused_until = self._clock() + PAUSE_SECONDS
-                    raise
+                self._client = _Client(self._url or self._discovery.address("jwks_uri"), self._clock)
             return self._client
 
 
@@ -189,28 +212,7 @@ class _Client(PyJWKClient):
         return found
 
 
-def _discovered(issuer: str) -> str:
-    try:
-        answer = httpx2.get(issuer.rstrip("/") + _DISCOVERY, timeout=TIMEOUT_SECONDS, follow_redirects=False)
-        document = answer.raise_for_status().json()
-        if document["issuer"] != issuer:
-            raise ValueError
-        url: str = document["jwks_uri"]
-        _check_address("jwks_uri", url)
-    except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError, ConfigurationError) as error:
-        log.warning("issuer_not_discovered", reason=type(error).__name__)
-        raise PyJWKClientConnectionError from None
-    return url
-
-
-def _check_address(name: str, url: str) -> None:
-    """Keys that anybody on the way could exchange prove nothing."""
-    parts = urlsplit(url)
-    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)):
-        raise ConfigurationError(f"{name} must be an https address (http only on this machine).")
-
-
-def _claim(claims: dict[str, Any], name: str) -> Any:
+def _claim(claims: Mapping[str, Any], name: str) -> Any:
     """A claim by its name, or, where no claim has it, by the path that its dots make: `realm_access.roles`."""
     if name in claims:
         return claims[name]

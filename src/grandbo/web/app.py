@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import anyio.to_thread
 import structlog
 from starlette.datastructures import ImmutableMultiDict
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -25,14 +25,11 @@ from grandbo.web.guarding import HEADERS, check_origin
 from grandbo.web.jobs import Jobs
 from grandbo.web.preferences import Preferences
 from grandbo.web.rendering import STATIC, environment
-from grandbo.web.session import LIFE, Sessions
-
-Admit = Callable[[HTTPConnection, str], TenantMemory]
+from grandbo.web.signing_in import Doors, SigningIn, local_path
 
 FIELDS_LIMIT = 2_000
 _FORM = "application/x-www-form-urlencoded"
 _STATIC_SECONDS = 31_536_000
-_CARRIED = "carried."
 
 log = structlog.get_logger(__name__)
 
@@ -40,12 +37,9 @@ log = structlog.get_logger(__name__)
 class Web:
     """The pages over one open memory."""
 
-    def __init__(self, grandbo: Grandbo, admit: Admit) -> None:
-        self._admit = admit
-        self._sessions = Sessions(grandbo.settings.home, grandbo.clock)
+    def __init__(self, grandbo: Grandbo, doors: Doors) -> None:
+        self._signing_in = SigningIn(grandbo, doors, self._page)
         self._templates = environment()
-        self._is_https = (grandbo.settings.public_url or "").startswith("https:")
-        self._takes_jwt = grandbo.tokens is not None
         self.jobs = Jobs(grandbo.clock)
 
     def routes(self) -> list[BaseRoute]:
@@ -53,9 +47,7 @@ class Web:
         made: list[BaseRoute] = []
         for page in screens.PAGES:
             made += self._routes_of(page)
-        made.append(self._route("/sign-in", self._sign_in_page, ["GET"]))
-        made.append(self._route("/sign-in", self._sign_in, ["POST"]))
-        made.append(self._route("/sign-out", self._sign_out, ["POST"]))
+        made += [self._route(path, answer, [method]) for path, answer, method in self._signing_in.routes()]
         made.append(self._route("/preferences", self._prefer, ["POST"]))
         made.append(Mount("/static", _Files(directory=STATIC)))
         return made
@@ -91,11 +83,12 @@ class Web:
     def _showing(self, handler: Handler) -> Callable[[Request, Values], Response]:
         def show(request: Request, form: Values) -> Response:
             try:
-                memory = self._signed_in(request)
+                memory = self._signing_in.memory_of(request)
             except Unauthenticated as error:
                 if _is_twin(request):
                     return self._problem(request, error, None)
-                return self._to_sign_in(request)
+                wanted = _url_of(request)
+                return RedirectResponse(address("/sign-in", next=wanted if wanted != "/" else None), 303)
             return self._answered(request, memory, lambda: handler(self._call(request, memory, form)))
 
         return show
@@ -104,10 +97,10 @@ class Web:
         def send(request: Request, form: Values) -> Response:
             check_origin(request)
             try:
-                memory = self._signed_in(request)
+                memory = self._signing_in.memory_of(request)
             except Unauthenticated:
                 # The session has ended while someone typed: what was typed goes along to the sign-in and back.
-                return self._sign_in_form(request, next_url=request.url.path, carried=form, status=401)
+                return self._signing_in.form(request, next_url=request.url.path, carried=form, status=401)
             return self._answered(request, memory, lambda: handler(self._call(request, memory, form)))
 
         return send
@@ -115,12 +108,6 @@ class Web:
     def _call(self, request: Request, memory: TenantMemory, form: Values) -> Call:
         query = ImmutableMultiDict(request.query_params.multi_items())
         return Call(memory, self.jobs, request.path_params, query, form)
-
-    def _signed_in(self, request: Request) -> TenantMemory:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            token = self._sessions.open(request.cookies.get(self._cookie)) or ""
-        return self._admit(request, token)
 
     def _answered(self, request: Request, memory: TenantMemory, work: Callable[[], Answer]) -> Response:
         try:
@@ -167,87 +154,12 @@ class Web:
         view = View("problem.html", told, {"status": error.http_status}, error.http_status)
         return self._page(request, view, memory)
 
-    # -- signing in ----------------------------------------------------------------------------------------------------
-
-    @property
-    def _cookie(self) -> str:
-        return "__Host-grandbo_session" if self._is_https else "grandbo_session"
-
-    def _sign_in_page(self, request: Request, _form: Values) -> Response:
-        return self._sign_in_form(request, next_url=request.query_params.get("next"))
-
-    def _to_sign_in(self, request: Request) -> Response:
-        wanted = _url_of(request)
-        response: Response = RedirectResponse(address("/sign-in", next=wanted if wanted != "/" else None), 303)
-        return response
-
-    def _sign_in_form(
-        self,
-        request: Request,
-        *,
-        next_url: str | None,
-        carried: Values | None = None,
-        error: GrandboError | None = None,
-        status: int = 200,
-    ) -> Response:
-        shown = {
-            "next": local_path(next_url),
-            "carried": carried.multi_items() if carried else [],
-            "error": error,
-            "takes_jwt": self._takes_jwt,
-        }
-        return self._page(request, View("sign_in.html", {}, shown, status), None)
-
-    def _sign_in(self, request: Request, form: Values) -> Response:
-        check_origin(request)
-        next_url = local_path(form.get("next"))
-        carried = ImmutableMultiDict(
-            [(n.removeprefix("carried."), v) for n, v in form.multi_items() if "carried." in n]
-        )
-        token = "".join((form.get("token") or "").split())
-        try:
-            memory = self._admit(request, token)
-            sealed = self._sessions.seal(token)
-        except GrandboError as error:
-            request.state.error_code = error.code
-            return self._sign_in_form(
-                request, next_url=next_url, carried=carried, error=error, status=error.http_status
-            )
-        if carried:
-            again = View("send_again.html", {}, {"next": next_url, "carried": carried.multi_items()})
-            response = self._page(request, again, memory)
-        else:
-            response = RedirectResponse(next_url, 303)
-        self._set_cookie(response, self._cookie, sealed, int(LIFE.total_seconds()))
-        return response
-
-    def _sign_out(self, request: Request, _form: Values) -> Response:
-        check_origin(request)
-        response = RedirectResponse("/sign-in", 303)
-        response.delete_cookie(self._cookie, path="/", secure=self._is_https, httponly=True, samesite="lax")
-        return response
-
     def _prefer(self, request: Request, form: Values) -> Response:
         check_origin(request)
         response = RedirectResponse(local_path(form.get("next")), 303)
         for name, value in Preferences.chosen(form).items():
-            self._set_cookie(response, name, value, _STATIC_SECONDS)
+            self._signing_in.set_cookie(response, name, value, _STATIC_SECONDS)
         return response
-
-    def _set_cookie(self, response: Response, name: str, value: str, seconds: int) -> None:
-        # Lax and not strict: a link that somebody sends must open the page, and not the sign-in.
-        response.set_cookie(
-            name, value, max_age=seconds, path="/", secure=self._is_https, httponly=True, samesite="lax"
-        )
-
-
-def local_path(given: str | None) -> str:
-    """An address of this service to go on to; its start page for anything else."""
-    if not given or not given.startswith("/") or given.startswith(("//", "/\\")) or "\\" in given:
-        return "/"
-    parts = urlsplit(given)
-    is_plain = not parts.scheme and not parts.netloc and given.isprintable() and given.isascii()
-    return given if is_plain else "/"
 
 
 class _Files(StaticFiles):

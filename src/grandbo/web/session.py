@@ -1,116 +1,74 @@
 """
-Who has signed in, in a cookie that the browser keeps and cannot read: the credential, sealed, with when it was given.
+Who has signed in, in a cookie that the browser keeps and cannot read. There is no table of sessions.
 
-There is no table of sessions. Each request opens the credential anew, so that a key that is revoked, or has expired,
-ends every session that was begun with it, at once.
+A key is opened anew at each request, so that one that is revoked, or has expired, ends every session that was begun
+with it, at once. Of a token, or a sign-in at the issuer, the cookie holds what was verified: who, tenant, roles, and
+when it ends. So its length does not matter, and nobody asks the issuer until then.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
-import secrets
-import tempfile
-import threading
+import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-from grandbo.errors import ConfigurationError, LimitExceeded
+from grandbo.memory.policy import ROLES
+from grandbo.memory.tokens import Claims
 from grandbo.types import Clock
+from grandbo.web.sealing import Sealer
 
-KEY_FILE = "session.key"
 LIFE = timedelta(hours=12)
-# Browsers keep no cookie that is longer than 4,096 bytes, name and attributes included.
-TOKEN_LIMIT = 2_900
 
-_PURPOSE = b"grandbo session 1"
-_NONCE_BYTES = 12
-_TIME_BYTES = 8
+_OF_KEY = b"grandbo session of a key 1"
+_OF_CLAIMS = b"grandbo session of claims 1"
+_SKEW_SECONDS = 60
 
 
 class Sessions:
-    """Seals credentials, and opens what it has sealed. Safe to use from several threads."""
+    """Seals who has signed in, and opens what it has sealed. Safe to use from several threads."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._home = home
+        self._sealer = Sealer(home)
         self._clock = clock
-        self._lock = threading.Lock()
-        self._cipher: AESGCM | None = None
 
-    def seal(self, token: str) -> str:
-        """
-        The cookie's value for a credential.
+    def of_key(self, token: str) -> tuple[str, int]:
+        """The cookie's value for an API key, and the seconds that it is good for."""
+        return self._sealed(_OF_KEY, {"token": token}, self._now() + int(LIFE.total_seconds()))
 
-        Raises:
-            LimitExceeded: it is longer than a cookie can carry. ConfigurationError: no key can be kept.
-        """
-        if len(token) > TOKEN_LIMIT:
-            raise LimitExceeded(
-                f"This token has more than {TOKEN_LIMIT} characters, which no cookie holds; sign in with an API key.",
-                field="token",
-                limit=TOKEN_LIMIT,
-                length=len(token),
-            )
-        now = int(self._clock().timestamp()).to_bytes(_TIME_BYTES, "big")
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = self._key().encrypt(nonce, now + token.encode(), _PURPOSE)
-        return base64.urlsafe_b64encode(nonce + sealed).decode().rstrip("=")
+    def of_claims(self, claims: Claims) -> tuple[str, int]:
+        """The same for what an issuer's token claims; it ends with the token, but not later than any other."""
+        ends = min(claims.ends_at, self._now() + int(LIFE.total_seconds()))
+        kept = {
+            "issuer": claims.issuer,
+            "subject": claims.subject,
+            "tenant": claims.tenant,
+            # Those that do not exist grant nothing, and some houses have hundreds.
+            "roles": sorted(claims.roles & set(ROLES)),
+            "type": claims.type,
+            "name": claims.name,
+        }
+        return self._sealed(_OF_CLAIMS, kept, ends)
 
-    def open(self, value: str | None) -> str | None:
-        """The credential in a cookie; None for one that is not ours, was changed or is too old."""
-        if not value or len(value) > 2 * TOKEN_LIMIT:
+    def open(self, value: str | None) -> str | Claims | None:
+        """The key or the claims in a cookie; None for one that is not ours, was changed or has ended."""
+        if (kept := self._opened(_OF_KEY, value)) is not None:
+            return str(kept["token"])
+        if (kept := self._opened(_OF_CLAIMS, value)) is not None:
+            return Claims(**{**kept, "roles": frozenset(kept["roles"])})
+        return None
+
+    def _sealed(self, purpose: bytes, kept: dict[str, Any], ends_at: int) -> tuple[str, int]:
+        plain = json.dumps({**kept, "ends_at": ends_at}, ensure_ascii=False, separators=(",", ":"))
+        return self._sealer.seal(purpose, plain.encode()), max(ends_at - self._now(), 0)
+
+    def _opened(self, purpose: bytes, value: str | None) -> dict[str, Any] | None:
+        plain = self._sealer.open(purpose, value)
+        if plain is None:
             return None
-        try:
-            raw = base64.b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True)
-            plain = self._key().decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _PURPOSE)
-        except (InvalidTag, ValueError, binascii.Error):
-            return None
-        age = int(self._clock().timestamp()) - int.from_bytes(plain[:_TIME_BYTES], "big")
-        return plain[_TIME_BYTES:].decode() if -60 <= age <= LIFE.total_seconds() else None
+        kept: dict[str, Any] = json.loads(plain)
+        left = kept["ends_at"] - self._now()
+        return kept if 0 <= left <= LIFE.total_seconds() + _SKEW_SECONDS else None
 
-    def _key(self) -> AESGCM:
-        with self._lock:
-            if self._cipher is None:
-                self._cipher = AESGCM(session_key(self._home))
-            return self._cipher
-
-
-def session_key(home: Path) -> bytes:
-    """
-    The 32 bytes that seal sessions, made at first use; only their owner may read the file.
-
-    Raises:
-        ConfigurationError: the file cannot be read or written, is open to others, or holds something else.
-    """
-    path = home / KEY_FILE
-    try:
-        if not path.exists():
-            _make_key(path)
-        if path.stat().st_mode & 0o077:
-            raise ConfigurationError(f"{KEY_FILE} in GRANDBO_HOME is open to others: chmod 600 it, or remove it.")
-        key = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{KEY_FILE} in GRANDBO_HOME: {error.strerror}.") from error
-    if len(key) != 32:
-        raise ConfigurationError(f"{KEY_FILE} in GRANDBO_HOME is no session key; remove it, and all sign in again.")
-    return key
-
-
-def _make_key(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{KEY_FILE}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            os.fsync(file.fileno())
-        # A link, not a rename: of two processes that make a key at once, the later must not replace the first one's.
-        path.hardlink_to(draft)
-    except FileExistsError:
-        return
-    finally:
-        Path(draft).unlink()
+    def _now(self) -> int:
+        return int(self._clock().timestamp())
