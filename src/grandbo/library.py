@@ -368,9 +368,17 @@ class TenantMemory(
 
     # -- policy --------------------------------------------------------------------------------------------------------
 
-    def policy(self) -> policies.PolicyInForce:
-        """The tenant's policy in force."""
-        return policies.show_policy(self._database, self.tenant_id, self.principal)
+    def policy(self, *, position: int | None = None) -> policies.PolicyInForce:
+        """The tenant's policy in force, or the one that was at a position."""
+        return policies.show_policy(self._database, self.tenant_id, self.principal, position=position)
+
+    def preview_policy(
+        self, changes: dict[str, Any], *, expected_position: int | None = None
+    ) -> tuple[policies.PolicyInForce, Policy | None]:
+        """The policy in force and what it would become, None for no other; nothing is written."""
+        return policies.preview_policy(
+            self._database, self.tenant_id, self.principal, changes, expected_position=expected_position
+        )
 
     def change_policy(self, changes: dict[str, Any], *, reason: str, **options: Any) -> policies.PolicyInForce:
         """

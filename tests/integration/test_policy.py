@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidInput, PolicyStale
+from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidInput, NotFound, PolicyStale
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.types import new_id
 from tests.support.cli import Cli
@@ -52,6 +52,31 @@ class TestChange:
         assert first == memory.change_policy({"floor": 1}, reason="r", command_id=command)
         with pytest.raises(CommandReused):
             memory.change_policy({"floor": 2}, reason="r", command_id=command)
+
+    def test_a_preview_shows_what_would_be_and_writes_nothing(self, memory: TenantMemory) -> None:
+        """Refused as the change itself would be; None where nothing would be other than it is."""
+        head = memory.head()["position"]
+        current, would = memory.preview_policy({"floor": 2})
+        _, nothing = memory.preview_policy({"floor": 0})
+
+        assert would is not None
+        assert (0, 2, None) == (current.policy.floor, would.floor, nothing)
+        with pytest.raises(InvalidInput):
+            memory.preview_policy({"floor": 9})
+        with pytest.raises(PolicyStale):
+            memory.preview_policy({"floor": 1}, expected_position=current.position + 1)
+        assert (head, 0) == (memory.head()["position"], memory.policy().policy.floor)
+
+    def test_the_policy_of_a_position_is_the_one_of_then(self, memory: TenantMemory) -> None:
+        """From the event that states it up to the next."""
+        first = memory.policy()
+        memory.record_finding(make_finding())
+        second = memory.change_policy({"floor": 1}, reason="r")
+
+        assert first == memory.policy(position=second.position - 1)
+        assert second == memory.policy(position=second.position) == memory.policy(position=10**9)
+        with pytest.raises(NotFound):
+            memory.policy(position=0)
 
     def test_a_stale_one_is_refused(self, memory: TenantMemory) -> None:
         """Who decided on a policy that is no more is told so."""
@@ -251,6 +276,10 @@ class TestDoors:
         changed = cli("policy", "set", "floor=2", 'expiry_days={"finding":30}', "--reason", "r", "--json").document
 
         assert (2, 30) == (changed["policy"]["floor"], changed["policy"]["expiry_days"]["finding"])
+        would = cli("policy", "set", "floor=3", "--reason", "r", "--preview", "--json").document
+        first = cli("policy", "show", "--position", "1", "--json").document
+
+        assert (3, 0) == (would["policy"]["floor"], first["policy"]["floor"])
         assert changed == cli("policy", "show", "--json").document
         assert "floor" in cli("policy", "show").out
         assert (2, 2, 6) == (

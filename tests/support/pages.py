@@ -103,6 +103,10 @@ def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renew
         "/admin/keys",
         "/admin/hooks",
         "/admin/policy",
+        "/admin/policy/visibility",
+        "/admin/policy/keeping",
+        "/admin/policy/people",
+        "/admin/policy/json",
         "/entries/00000000-0000-4000-8000-000000000000",
     )
     return Furnished(memory, str(entry), addresses)

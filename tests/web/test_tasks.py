@@ -321,13 +321,80 @@ class TestAdmin:
         made = [key for key in memory.keys(limit=50) if key.principal.name == "the pager"]
         assert [True] == [key.revoked_at is not None for key in made]
 
-    def test_the_policy_is_changed_and_a_change_that_is_none_keeps_the_text(
+    def test_the_policy_is_changed_by_keyboard_after_a_preview(self, person: Open, memory: TenantMemory) -> None:
+        """A section of it: what is typed and ticked is shown as a change first, by the words of the form."""
+        jo = person("admin")
+        jo.go("/admin/policy")
+        jo.tab_to("Change expiry and review")
+        jo.press("Enter")
+        jo.page.wait_for_url("**/admin/policy/keeping")
+        jo.tab_to("Expires after days: finding")
+        jo.press("Control+a")
+        jo.type("30")
+        jo.tab_to("Why")
+        jo.type("Findings age fast.")
+        jo.tab_to("Preview")
+        jo.press("Enter")
+        jo.page.wait_for_selector("#preview")
+        preview, before = jo.page.locator(".preview").inner_text(), memory.policy().policy.expiry_days["finding"]
+        jo.tab_to("Change the policy")
+        jo.press("Enter")
+        jo.page.wait_for_url("**done=policy")
+
+        assert "Expiry and review: finding, expires after days" in preview
+        assert (90, 30) == (before, memory.policy().policy.expiry_days["finding"])
+        assert 90 == memory.policy().policy.expiry_days["decision"]
+
+    def test_who_was_slower_with_the_policy_sees_the_conflict_and_loses_nothing(
         self, person: Open, memory: TenantMemory
     ) -> None:
+        """What was typed stays, what was left alone follows, and the next try goes in."""
+        jo = person("admin")
+        jo.go("/admin/policy/ranking")
+        jo.box("Core references where nothing matched").fill("2")
+        jo.box("Why").fill("A floor helps.")
+        memory.change_policy({"rrf_k": 30}, reason="Another one.")
+        jo.expected = (412,)
+        jo.button("Change the policy").press("Enter")
+        conflict = jo.page.get_by_role("alert").inner_text()
+        typed = [
+            jo.box(label).input_value()
+            for label in ("Core references where nothing matched", "Constant of the fusion", "Why")
+        ]
+        jo.button("Change the policy").press("Enter")
+        jo.page.wait_for_url("**done=policy")
+
+        assert "Ranking: Constant of the fusion" in conflict
+        assert ["2", "30", "A floor helps."] == typed
+        assert (2, 30) == (memory.policy().policy.floor, memory.policy().policy.rrf_k)
+
+    def test_a_tier_that_is_new_is_ticked_for_a_role_before_it_is_in_force(
+        self, person: Open, memory: TenantMemory
+    ) -> None:
+        """The preview shows it among those to be ticked; a name that is none is refused and stays."""
+        jo = person("admin")
+        jo.expected = (422,)
+        jo.go("/admin/policy/visibility")
+        jo.box("Tiers").fill("team\noperations\ntech\nadmin\nBoard!")
+        jo.button("Preview").press("Enter")
+        refused = jo.page.get_by_role("alert").inner_text()
+        jo.box("Tiers").fill(jo.box("Tiers").input_value().replace("Board!", "board"))
+        jo.button("Preview").press("Enter")
+        jo.page.locator('input[name="roles.admin"][value="board"]').check()
+        jo.box("Why").fill("The board asks.")
+        jo.button("Change the policy").press("Enter")
+        jo.page.wait_for_url("**done=policy")
+
+        assert "tiers: 1 to 16 names" in refused
+        assert "board" in memory.policy().policy.tiers
+        assert "board" in memory.policy().policy.roles["admin"]
+        assert "board" not in memory.policy().policy.roles["auditor"]
+
+    def test_json_that_is_none_says_so_and_keeps_the_text(self, person: Open, memory: TenantMemory) -> None:
         """Broken JSON says so; mended it is in force."""
         jo = person("admin")
         jo.expected = (422,)
-        jo.go("/admin/policy")
+        jo.go("/admin/policy/json")
         jo.box("The fields to replace, as JSON").fill('{"floor": 1')
         jo.box("Why").fill("A floor helps.")
         jo.button("Change the policy").press("Enter")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from grandbo.cli.call import Call, command
-from grandbo.cli.output import plain, print_json, say
+from grandbo.cli.output import plain, print_json, say, tell
 from grandbo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ def register(app: typer.Typer) -> None:
 
 
 @command(policy, "show")
-def show(call: Call) -> None:
+def show(
+    call: Call,
+    position: Annotated[
+        int | None, typer.Option("--position", metavar="P", min=1, help="The one that was in force there.")
+    ] = None,
+) -> None:
     """Show the policy in force, and since which position it is."""
     with call.memory() as memory:
-        _say(call, memory.policy())
+        _say(call, memory.policy(position=position))
 
 
 @command(policy, "set", example='grandbo policy set expiry_days={"finding":30} floor=3 --reason "tidy" --tenant acme')
@@ -40,6 +46,7 @@ def set_(
         int | None,
         typer.Option("--expected-position", metavar="P", min=1, help="The policy this was decided on; else whichever."),
     ] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Only show what would be in force.")] = False,
 ) -> None:
     """
     Change fields of the policy and keep all else.
@@ -49,6 +56,11 @@ def set_(
     """
     wanted = dict(_pair(item) for item in changes)
     with call.memory() as memory:
+        if preview:
+            current, would = memory.preview_policy(wanted, expected_position=expected_position)
+            _say(call, replace(current, policy=would or current.policy))
+            tell("Nothing was changed." if would else "Nothing would be other than it is.")
+            return
         _say(call, memory.change_policy(wanted, reason=reason, expected_position=expected_position))
 
 

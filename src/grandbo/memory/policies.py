@@ -17,7 +17,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from grandbo.errors import IllegalTransition, InvalidInput, PolicyStale
+from grandbo.errors import IllegalTransition, InvalidInput, NotFound, PolicyStale
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import Policy, PolicyChanged, StampInForce
 from grandbo.memory.candidate_content import GUIDANCE
@@ -28,7 +28,7 @@ from grandbo.memory.screening import Screening
 from grandbo.memory.tenants import POLICY_IN_FORCE, find_tenant, read_tenant
 from grandbo.screening import NOT_REDACTABLE, SIGNALS
 from grandbo.storage.database import Database, Row
-from grandbo.storage.tables import entries
+from grandbo.storage.tables import entries, policies
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import KINDS, Clock, Principal, digest_of, new_id, utc_now, utc_text
 
@@ -38,6 +38,12 @@ TIERS_LIMIT = 16
 _TIER = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _RANGES = {"rrf_k": (1, 1_000), "candidates": (1, 200), "floor": (0, 3), "pending_candidates": (1, 100_000)}
 
+_POSITION = sa.bindparam("position", type_=sa.BigInteger)
+_POLICY_AT = sa.select(policies.c.name, policies.c.policy, policies.c.from_position, policies.c.changed_at).where(
+    of_tenant(policies),
+    policies.c.from_position <= _POSITION,
+    sa.or_(policies.c.to_position.is_(None), policies.c.to_position > _POSITION),
+)
 _TIERS_IN_USE = sa.select(entries.c.visibility).where(of_tenant(entries)).distinct()
 
 
@@ -58,12 +64,45 @@ class PolicyInForce:
         }
 
 
-def show_policy(database: Database, tenant_id: UUID, principal: Principal) -> PolicyInForce:
-    """The policy in force."""
+def show_policy(
+    database: Database, tenant_id: UUID, principal: Principal, *, position: int | None = None
+) -> PolicyInForce:
+    """The policy in force, or the one that was at a position. Raises `NotFound`: the log does not reach it."""
     require(principal, "audit")
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
         read_tenant(transaction, tenant_id)
-        return _in_force(transaction.execute(POLICY_IN_FORCE, {"tenant_id": tenant_id})[0])
+        if position is None:
+            return _in_force(transaction.execute(POLICY_IN_FORCE, {"tenant_id": tenant_id})[0])
+        found = transaction.execute(_POLICY_AT, {"tenant_id": tenant_id, "position": position})
+    if not found:
+        raise NotFound("No policy was in force at that position.")
+    return _in_force(found[0])
+
+
+def preview_policy(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    changes: Mapping[str, Any],
+    *,
+    expected_position: int | None = None,
+) -> tuple[PolicyInForce, Policy | None]:
+    """
+    The policy in force, and what it would become; None where nothing would be other than it is. Nothing is written.
+
+    Raises:
+        InvalidInput, PolicyStale, IllegalTransition: as changing it would.
+    """
+    require(principal, "administer")
+    key = {"tenant_id": tenant_id}
+    with database.transaction("writer", tenant_id, read_only=True) as transaction:
+        tenant = read_tenant(transaction, tenant_id)
+        rows, tiers = transaction.batch([(POLICY_IN_FORCE, key), (_TIERS_IN_USE, key)])
+    current = _in_force(rows[0])
+    _check_position(current, expected_position)
+    given = _given(changes)
+    would = decide_change_policy(tenant.name, current.policy, given, {row["visibility"] for row in tiers}, "")
+    return current, would.policy if would else None
 
 
 def change_policy(
@@ -88,14 +127,13 @@ def change_policy(
     """
     require(principal, "administer")
     check_reason(reason)
-    given = {name: value for name, value in changes.items() if value is not None}
+    given = _given(changes)
     said = {"changes": json.loads(_json(given)), "reason": reason}
     screening = Screening(database, tenant_id, find_tenant(database, str(tenant_id)).policy)
     why = screening.reason(reason, limit=REASON_LIMIT)
 
     def decide(name: str, current: PolicyInForce, in_use: Collection[str]) -> PolicyChanged | None:
-        if expected_position is not None and expected_position != current.position:
-            raise PolicyStale(expected_position=expected_position, position=current.position)
+        _check_position(current, expected_position)
         return decide_change_policy(name, current.policy, given, in_use, why)
 
     context = CommandContext(tenant_id, principal, command_id or new_id(), screening.digest(said))
@@ -150,6 +188,15 @@ def decide_change_policy(
         )
     changed = tuple(field for field in known if getattr(before, field) != getattr(after, field))
     return PolicyChanged(name=name, policy=after, changed=changed, reason=reason) if changed else None
+
+
+def _given(changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if value is not None}
+
+
+def _check_position(current: PolicyInForce, expected: int | None) -> None:
+    if expected is not None and expected != current.position:
+        raise PolicyStale(expected_position=expected, position=current.position)
 
 
 def _json(document: Mapping[str, Any]) -> str:

@@ -7,11 +7,10 @@ from typing import Any
 
 from grandbo.errors import ConfigurationError, GrandboError, InvalidInput
 from grandbo.hooks.sources import SOURCES
-from grandbo.memory.policies import PolicyInForce
 from grandbo.memory.policy import ROLES, require
 from grandbo.memory.principals import parse_life
 from grandbo.types import PrincipalType
-from grandbo.web.call import Answer, Call, Page, Redirect, View, address, number, raw_text, text, ticked
+from grandbo.web.call import Answer, Call, Page, Redirect, View, address, json_object, raw_text, text, ticked
 from grandbo.web.jobs import Progress
 
 KEY_TYPES: tuple[PrincipalType, ...] = ("human", "agent", "hook")
@@ -142,17 +141,7 @@ def _payload(call: Call) -> dict[str, Any] | None:
     given = raw_text(call.form, "payload").strip()
     if not given:
         return None
-    return _object(given, "payload")
-
-
-def _object(given: str, field: str) -> dict[str, Any]:
-    try:
-        read = json.loads(given)
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{field}: this is not JSON.", field=field) from None
-    if not isinstance(read, dict):
-        raise InvalidInput(f"{field}: it must be an object.", field=field)
-    return read
+    return json_object(given, "payload")
 
 
 def _hooks(
@@ -173,42 +162,6 @@ def _hooks(
     return View("admin_hooks.html", data, shown, error.http_status if error else 200)
 
 
-# -- policy ------------------------------------------------------------------------------------------------------------
-
-
-def show_policy(call: Call) -> View:
-    """The policy in force, and the form to change fields of it."""
-    return _policy(call, call.memory.policy())
-
-
-def change_policy(call: Call) -> Answer:
-    """Replace the named fields; the form names the position of the policy that it was begun on."""
-    typed = raw_text(call.form, "changes")
-    try:
-        call.memory.change_policy(
-            _object(typed, "changes"),
-            reason=raw_text(call.form, "reason"),
-            expected_position=number(call.form, "expected_position"),
-        )
-    except GrandboError as error:
-        if error.http_status >= 500:
-            raise
-        return _policy(call, call.memory.policy(), error=error)
-    return Redirect(address("/admin/policy", done="policy"))
-
-
-def _policy(call: Call, in_force: PolicyInForce, *, error: GrandboError | None = None) -> View:
-    stated = in_force.as_dict()
-    shown = {
-        "fields": {name: json.dumps(value, ensure_ascii=False) for name, value in stated["policy"].items()},
-        "typed": raw_text(call.form, "changes") or "{}",
-        "reason": raw_text(call.form, "reason"),
-        "error": error,
-        "may_change": call.may("administer"),
-    }
-    return View("admin_policy.html", stated, shown, error.http_status if error else 200)
-
-
 PAGES = (
     Page("/admin", show_admin),
     Page("/admin/embed", send=begin_embedding),
@@ -216,5 +169,4 @@ PAGES = (
     Page("/admin/keys/{key_id}/revoke", send=revoke_key),
     Page("/admin/hooks", show_hooks, make_hook),
     Page("/admin/hooks/{hook_id}/{act}", send=act_on_hook),
-    Page("/admin/policy", show_policy, change_policy),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,17 @@ def id_field(values: Values, name: str) -> UUID | None:
     if given is not None and found is None:
         raise InvalidInput(f"{name}: give the id of an entry, or the address of its page.", field=name)
     return found
+
+
+def json_object(given: str, field: str) -> dict[str, Any]:
+    """An object that was written as JSON. Raises `InvalidInput`."""
+    try:
+        read = json.loads(given)
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{field}: this is not JSON.", field=field) from None
+    if not isinstance(read, dict):
+        raise InvalidInput(f"{field}: it must be an object.", field=field)
+    return read
 
 
 def address(path: str, **query: object) -> str:

@@ -15,6 +15,7 @@ from grandbo.web import (
     incidents,
     numbers,
     people,
+    policy,
     receipts,
     replay,
     review,
@@ -41,5 +42,6 @@ PAGES: tuple[Page, ...] = (
     *erasures.PAGES,
     *incidents.PAGES,
     *numbers.PAGES,
+    *policy.PAGES,
     *admin.PAGES,
 )
