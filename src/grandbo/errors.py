@@ -230,6 +230,12 @@ class IllegalTransition(Conflict):
     code = "illegal_transition"
 
 
+class StampNotReady(Conflict):
+    """The space of vectors cannot be put into force, or out of it, as things stand; the message says why."""
+
+    code = "stamp_not_ready"
+
+
 class ImpactTooLarge(Conflict):
     """More entries rest on this than one command may touch; start nearer to the ends, at entries that rest on it."""
 

@@ -1,19 +1,24 @@
-"""The verbs about vectors, as the library has them: what lacks one, and making it. `TenantMemory` is one of these."""
+"""The verbs about vectors, as the library has them: making them, and their spaces. `TenantMemory` is one of these."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from grandbo.errors import ConfigurationError
+from grandbo.memory import policies
+from grandbo.memory.policy import require
 from grandbo.verbs import Verbs
 from grandbo.workers.backlog import BacklogCounts, count_backlog, revive
 from grandbo.workers.embedding import EmbeddingWorker
+from grandbo.workers.spaces import Space, decide_retire, decide_use, list_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from grandbo.embedding import Embedder
+    from grandbo.embedding import Embedder, Stamp
+    from grandbo.events.models import StampInForce
 
 
 class Stamping(Verbs):
@@ -46,6 +51,60 @@ class Stamping(Verbs):
             revive(self._database, self.tenant.tenant_id, embedder.stamp.id)
         worker = EmbeddingWorker(self._database, embedder, clock=self._clock())
         return worker.drain(self.tenant.tenant_id, progress=progress, deadline=deadline)
+
+    def stamps(self) -> list[Space]:
+        """The spaces of vectors: how complete each is, and whether recall uses it."""
+        current = policies.show_policy(self._database, self.tenant.tenant_id, self.principal)
+        return list_spaces(self._database, self.tenant.tenant_id, current, self._own_stamp)
+
+    def use_stamp(
+        self, stamp: str, *, reason: str, cutoff_bp: int | None = None, **options: Any
+    ) -> policies.PolicyInForce:
+        """
+        Put a space in which every entry has its vectors into force, before the others.
+
+        Args:
+            cutoff_bp: the largest distance of a match, in basis points; as it was, or as the embedder has it.
+            options: `expected_position` of the policy, `command_id`.
+
+        Raises:
+            NotFound, StampNotReady, InvalidInput, PolicyStale.
+        """
+        require(self.principal, "administer")
+        spaces = self.stamps()
+        asked = {"use": stamp, "cutoff_bp": cutoff_bp}
+        return self._change_stamps(
+            asked, lambda in_force: decide_use(spaces, in_force, stamp, cutoff_bp), reason, options
+        )
+
+    def retire_stamp(self, stamp: str, *, reason: str, **options: Any) -> policies.PolicyInForce:
+        """
+        Take a space out of force; its vectors stay, and recall of the past goes on using them.
+
+        Raises:
+            NotFound, StampNotReady, PolicyStale.
+        """
+        own = self._own_stamp
+        return self._change_stamps(
+            {"retire": stamp}, lambda in_force: decide_retire(in_force, stamp, own), reason, options
+        )
+
+    def _change_stamps(
+        self,
+        asked: dict[str, Any],
+        decide: Callable[[Sequence[StampInForce]], list[dict[str, Any]]],
+        reason: str,
+        options: dict[str, Any],
+    ) -> policies.PolicyInForce:
+        who = (self._database, self.tenant.tenant_id, self.principal)
+        changed = policies.change_stamps(*who, asked, decide, reason, clock=self._clock(), **options)
+        self.tenant = replace(self.tenant, policy=changed.policy)
+        return changed
+
+    @property
+    def _own_stamp(self) -> Stamp | None:
+        embedder = self._embedder_or_none
+        return embedder.stamp if embedder else None
 
     def _embedder(self) -> Embedder:
         embedder = self._embedder_or_none

@@ -102,6 +102,8 @@ def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renew
         "/admin",
         "/admin/keys",
         "/admin/hooks",
+        "/admin/tenant",
+        "/admin/stamps",
         "/admin/policy",
         "/admin/policy/visibility",
         "/admin/policy/keeping",

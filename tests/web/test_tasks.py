@@ -8,10 +8,13 @@ from urllib.request import Request, urlopen
 import pytest
 
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.sample import sample_lines
 from grandbo.types import utc_now, utc_text
 from tests.support.factories import make_finding
 from tests.support.hooks import make_tool
 from tests.support.http import bearer, client_of, make_token
+from tests.support.postgres import TestDatabase
+from tests.support.providers import words_embedder
 from tests.web.conftest import Open
 
 TOPIC = "the checkout queue stalled because leases were not renewed"
@@ -406,6 +409,68 @@ class TestAdmin:
 
         assert ('{"floor": 1', "A floor helps.") == kept
         assert 1 == memory.policy().policy.floor
+
+    def test_a_change_of_model_is_ended_by_keyboard(
+        self, person: Open, database: TestDatabase, grandbo: Grandbo, memory: TenantMemory
+    ) -> None:
+        """The page says where it stands; the space of before is taken out with a reason, by who is not too late."""
+        memory.record_finding(make_finding())
+        with Grandbo.open(settings=database.settings(), embedder=words_embedder("before")) as opened:
+            opened.tenant(memory.tenant.name).embed()
+        old = memory.policy().policy.stamps[0].stamp
+        memory.embed()
+        jo = person("admin")
+        jo.go("/admin/stamps")
+        stands = jo.page.locator("[aria-current=step]").inner_text()
+        jo.page.get_by_text("Take it out of force").press("Enter")
+        form = jo.page.locator(f'form:has(input[value="{old}"]):has(input[value="retire"])')
+        form.get_by_label("Why").focus()
+        jo.type("No process uses it.")
+        memory.change_policy({"floor": 1}, reason="Meanwhile.")
+        jo.expected = (412,)
+        jo.tab_to(f"Take it out {old}")
+        jo.press("Enter")
+        jo.page.get_by_role("alert").wait_for()
+        kept = form.get_by_label("Why").input_value()
+        jo.tab_to(f"Take it out {old}")
+        jo.press("Enter")
+        jo.page.wait_for_url("**done=stamp_retire")
+
+        assert "Take the old space out of force" in stands
+        assert "No process uses it." == kept
+        assert old not in [item.stamp for item in memory.policy().policy.stamps]
+
+    def test_vectors_are_made_and_the_cutoff_measured_with_progress(self, person: Open, memory: TenantMemory) -> None:
+        """What was measured is shown, and is the policy once somebody says so."""
+        memory.import_lines(list(sample_lines())[:40], "finding")
+        jo = person("admin")
+        jo.go("/admin/stamps")
+        jo.tab_to("Embed what lacks a vector")
+        jo.press("Enter")
+        jo.page.get_by_text("Done: all is well.").wait_for()
+        jo.go("/admin/stamps")
+        jo.tab_to("Measure the cutoff")
+        jo.press("Enter")
+        jo.page.get_by_role("button", name="Make the proposed cutoff the policy").press("Enter")
+        jo.page.wait_for_url("**done=stamp_use")
+
+        assert [40, 40] == [memory.backlog().entries, memory.backlog().embedded]
+        assert "Measured on our own entries." in str(list(memory.events(event_type="policy_changed", bodies=True))[-1])
+
+    def test_the_tenant_shows_itself_and_no_other(
+        self, person: Open, memory: TenantMemory, other_memory: TenantMemory
+    ) -> None:
+        """And says where the others are made."""
+        memory.record_finding(make_finding())
+        jo = person("admin")
+        jo.go("/admin")
+        jo.page.locator("main").get_by_role("link", name=memory.tenant.name).press("Enter")
+        jo.page.wait_for_url("**/admin/tenant")
+
+        assert str(memory.tenant_id) in jo.text()
+        assert "grandbo tenant create" in jo.text()
+        assert other_memory.tenant.name not in jo.page.content()
+        assert str(other_memory.tenant_id) not in jo.page.content()
 
 
 class TestErasure:

@@ -46,6 +46,7 @@ from grandbo.http.receipt_routes import receipt_routes
 from grandbo.http.rendered_schemas import RENDERED_DOCUMENTS
 from grandbo.http.resource import Resource
 from grandbo.http.schemas import DOCUMENTS
+from grandbo.http.stamp_routes import STAMP_DOCUMENTS, stamp_routes
 from grandbo.http.subscription_routes import subscription_routes
 from grandbo.http.subscription_schemas import SUBSCRIPTION_DOCUMENTS
 from grandbo.http.tool_routes import tool_routes
@@ -118,6 +119,7 @@ def build_app(
     app.include_router(care_routes(grandbo))
     app.include_router(candidate_routes(grandbo))
     app.include_router(policy_routes(grandbo))
+    app.include_router(stamp_routes(grandbo))
     app.include_router(erasure_routes(grandbo))
     app.include_router(subject_routes(grandbo))
     app.include_router(personal_routes(grandbo))
@@ -142,6 +144,7 @@ def build_app(
         IMPACT_DOCUMENTS,
         CANDIDATE_DOCUMENTS,
         POLICY_DOCUMENTS,
+        STAMP_DOCUMENTS,
         ERASURE_DOCUMENTS,
         PEOPLE_DOCUMENTS,
         INVESTIGATION_DOCUMENTS,

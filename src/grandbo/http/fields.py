@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from grandbo.errors import InvalidInput
+
+Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def read_fields(document: object, known: Sequence[str], *, required: Sequence[str] = ()) -> dict[str, Any]:
@@ -25,3 +29,13 @@ def read_fields(document: object, known: Sequence[str], *, required: Sequence[st
         if name not in given:
             raise InvalidInput(f"{name}: it is required.", field=name)
     return given
+
+
+def read_document(shape: type[Shape], document: object) -> Shape:
+    """What a body says, in a declared shape. Raises `InvalidInput` with the first thing that does not fit."""
+    try:
+        return shape.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        raise InvalidInput(f"{where[:100]}: {first['msg']}.", field=where) from None

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from grandbo.errors import InvalidInput
 from grandbo.http.body import read_json_body
+from grandbo.http.fields import read_document
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
 from grandbo.http.schemas import SAYING, Document
@@ -161,12 +161,7 @@ def tenant_routes(grandbo: Grandbo) -> APIRouter:
 
 
 def _made(memory: TenantMemory, document: object) -> tuple[ApiKey, str]:
-    try:
-        wanted = NewKeyDocument.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "body"
-        raise InvalidInput(f"{where[:100]}: {first['msg']}.", field=where) from None
+    wanted = read_document(NewKeyDocument, document)
     life = parse_life(wanted.expires_in) if wanted.expires_in is not None else None
     return memory.create_key(
         wanted.principal, wanted.type, tuple(wanted.roles), expires_in=life, read_only=bool(wanted.read_only)

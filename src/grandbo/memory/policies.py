@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -125,19 +125,36 @@ def change_policy(
         PolicyStale: the policy is no longer the one of `expected_position`.
         IllegalTransition: a tier would go in which entries stand: nobody would see them any more.
     """
-    require(principal, "administer")
-    check_reason(reason)
     given = _given(changes)
-    said = {"changes": json.loads(_json(given)), "reason": reason}
-    screening = Screening(database, tenant_id, find_tenant(database, str(tenant_id)).policy)
-    why = screening.reason(reason, limit=REASON_LIMIT)
+    said = {"changes": json.loads(_json(given))}
+    who = (database, tenant_id, principal)
+    return _change(*who, said, lambda _current: given, reason, expected_position, command_id, clock)
 
-    def decide(name: str, current: PolicyInForce, in_use: Collection[str]) -> PolicyChanged | None:
-        _check_position(current, expected_position)
-        return decide_change_policy(name, current.policy, given, in_use, why)
 
-    context = CommandContext(tenant_id, principal, command_id or new_id(), screening.digest(said))
-    return _run(database, context, decide, clock)
+def change_stamps(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    asked: Mapping[str, Any],
+    decide: Callable[[Sequence[StampInForce]], Sequence[Mapping[str, Any]]],
+    reason: str,
+    *,
+    expected_position: int | None = None,
+    command_id: UUID | None = None,
+    clock: Clock = utc_now,
+) -> PolicyInForce:
+    """
+    Put other spaces into force: `decide` makes them of those that are; `asked` tells one wish from another.
+
+    Raises:
+        PolicyStale, and what `decide` raises; a retry is the first answer again, and decides nothing.
+    """
+    who = (database, tenant_id, principal)
+
+    def changes(current: Policy) -> Mapping[str, Any]:
+        return {"stamps": list(decide(current.stamps))}
+
+    return _change(*who, {"stamps": dict(asked)}, changes, reason, expected_position, command_id, clock)
 
 
 def adopt_stamp(
@@ -188,6 +205,31 @@ def decide_change_policy(
         )
     changed = tuple(field for field in known if getattr(before, field) != getattr(after, field))
     return PolicyChanged(name=name, policy=after, changed=changed, reason=reason) if changed else None
+
+
+def _change(
+    database: Database,
+    tenant_id: UUID,
+    principal: Principal,
+    said: Mapping[str, Any],
+    changes: Callable[[Policy], Mapping[str, Any]],
+    reason: str,
+    expected_position: int | None,
+    command_id: UUID | None,
+    clock: Clock,
+) -> PolicyInForce:
+    require(principal, "administer")
+    check_reason(reason)
+    screening = Screening(database, tenant_id, find_tenant(database, str(tenant_id)).policy)
+    why = screening.reason(reason, limit=REASON_LIMIT)
+
+    def decide(name: str, current: PolicyInForce, in_use: Collection[str]) -> PolicyChanged | None:
+        _check_position(current, expected_position)
+        return decide_change_policy(name, current.policy, changes(current.policy), in_use, why)
+
+    digest = screening.digest({**said, "reason": reason})
+    context = CommandContext(tenant_id, principal, command_id or new_id(), digest)
+    return _run(database, context, decide, clock)
 
 
 def _given(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,54 +1,39 @@
-"""Admin: keys, hooks, the policy, the spaces of vectors, the tenant."""
+"""Admin: the ways on, keys and hooks."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from grandbo.errors import ConfigurationError, GrandboError, InvalidInput
+from grandbo.errors import GrandboError, InvalidInput
 from grandbo.hooks.sources import SOURCES
 from grandbo.memory.policy import ROLES, require
 from grandbo.memory.principals import parse_life
 from grandbo.types import PrincipalType
 from grandbo.web.call import Answer, Call, Page, Redirect, View, address, json_object, raw_text, text, ticked
-from grandbo.web.jobs import Progress
 
 KEY_TYPES: tuple[PrincipalType, ...] = ("human", "agent", "hook")
 KEYS_PAGE = 50
 
 
 def show_admin(call: Call) -> View:
-    """The tenant, and the ways on."""
+    """The ways on, each with what there is."""
     require(call.memory.principal, "administer")
     memory = call.memory
     data: dict[str, Any] = {
         "tenant": {"tenant_id": str(memory.tenant_id), "name": memory.tenant.name},
         "embeds": memory.embeds,
         "backlog": None,
-        "stamps": [stamp.model_dump() for stamp in memory.tenant.policy.stamps],
+        "policy_position": memory.policy().position,
+        "hooks": len(memory.hooks()),
+        "keys": len(memory.keys(limit=KEYS_PAGE)),
     }
     if memory.embeds:
         counts = memory.backlog()
         data["backlog"] = {
             "entries": counts.entries, "embedded": counts.embedded, "pending": counts.pending, "dead": counts.dead
         }  # fmt: skip
-    job = call.jobs.last(memory.tenant_id, "embed")
-    return View("admin.html", data, {"tenant": memory.tenant.name, "job": job.as_dict() if job else None})
-
-
-def begin_embedding(call: Call) -> Redirect:
-    """Embed what lacks a vector, those that were given up too."""
-    require(call.memory.principal, "administer")
-    memory = call.memory
-    if not memory.embeds:
-        raise ConfigurationError("GRANDBO_EMBEDDER is `none`: nothing is embedded, recall goes by words alone.")
-
-    def embed(progress: Progress) -> dict[str, Any]:
-        counts = memory.embed(retry_dead=True, progress=lambda now: progress(now.embedded, now.entries))
-        return {"ok": not counts.pending and not counts.dead, "pending": counts.pending, "dead": counts.dead}
-
-    job = call.jobs.begin(memory.tenant_id, memory.principal.ref, "embed", embed)
-    return Redirect(f"/work/{job.job_id}")
+    return View("admin.html", data, {"tenant": memory.tenant.name, "keys_page": KEYS_PAGE})
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -164,7 +149,6 @@ def _hooks(
 
 PAGES = (
     Page("/admin", show_admin),
-    Page("/admin/embed", send=begin_embedding),
     Page("/admin/keys", show_keys, make_key),
     Page("/admin/keys/{key_id}/revoke", send=revoke_key),
     Page("/admin/hooks", show_hooks, make_hook),

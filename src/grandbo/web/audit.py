@@ -21,7 +21,7 @@ EXPORTED = 100_000
 CHECKPOINTS = 20
 # A cell that begins so is taken for a formula by spreadsheets.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_WORK = {"verify": "verify the log", "rebuild": "check that the projections follow from the log"}
+_CHECKS = ("verify", "rebuild")
 
 
 def show_audit(call: Call) -> View:
@@ -30,7 +30,7 @@ def show_audit(call: Call) -> View:
     limit = min(number(call.query, "limit") or DEFAULT_PAGE, MAX_PAGE)
     found = list(memory.events(**_wanted(call), after=number(call.query, "after") or 0, limit=limit))
     head = memory.head()
-    jobs = {name: call.jobs.last(memory.tenant_id, name) for name in _WORK}
+    jobs = {name: call.jobs.last(memory.tenant_id, name) for name in _CHECKS}
     data = {
         "head": head,
         "verified": _told(jobs["verify"]),
@@ -106,14 +106,6 @@ def begin_work(call: Call) -> Redirect:
     return Redirect(f"/work/{job.job_id}")
 
 
-def show_work(call: Call) -> View:
-    """How far a piece of work is, and what came of it."""
-    job = call.jobs.find(call.memory.tenant_id, call.id_in_path("job_id"))
-    require(call.memory.principal, "administer" if job.what == "embed" else "audit")
-    words = {**_WORK, "embed": "embed what lacks a vector"}
-    return View("work.html", {"job": job.as_dict()}, {"words": words[job.what]}, refresh=1 if job.is_running else None)
-
-
 def sign_checkpoint(call: Call) -> Redirect:
     """Sign the log as it stands."""
     call.memory.checkpoint(projections=not ticked(call.form, "quick"))
@@ -181,5 +173,4 @@ PAGES = (
     Page("/audit/checkpoints", send=sign_checkpoint),
     Page("/audit/checkpoints/{size}", download_checkpoint),
     Page("/audit/events/{position}", show_event),
-    Page("/work/{job_id}", show_work),
 )

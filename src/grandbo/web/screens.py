@@ -20,7 +20,10 @@ from grandbo.web import (
     replay,
     review,
     search,
+    stamps,
     start,
+    tenant,
+    work,
 )
 from grandbo.web.call import Page
 
@@ -43,5 +46,8 @@ PAGES: tuple[Page, ...] = (
     *incidents.PAGES,
     *numbers.PAGES,
     *policy.PAGES,
+    *stamps.PAGES,
+    *tenant.PAGES,
+    *work.PAGES,
     *admin.PAGES,
 )
