@@ -56,6 +56,7 @@ from grandbo.storage.database import Database
 from grandbo.storage.key_providers import build_key_provider, give_keys
 from grandbo.storage.keyring import KeyProvider
 from grandbo.storage.opening import OpenDatabase, open_database
+from grandbo.storage.readers import Readers
 from grandbo.subscribing import Subscribing
 from grandbo.types import Clock, Principal, derived_id, utc_now
 from grandbo.workers.background import Background
@@ -74,6 +75,7 @@ class Grandbo(Safekeeping):
         self.settings = settings
         self.embedder = embedder
         self.database: Database = opened.database
+        self.readers = Readers(opened.database, opened.replica)
         self.receipts = ReceiptWriter(opened.database)
         self.meaning = Meaning(embedder)
         self.tokens = Tokens(settings) if settings.oidc_issuer or settings.oidc_audience else None
@@ -266,6 +268,7 @@ class TenantMemory(
     def __init__(self, grandbo: Grandbo, tenant: Tenant, principal: Principal) -> None:
         self._grandbo = grandbo
         self._database = grandbo.database
+        self._readers = grandbo.readers
         self._meaning = grandbo.meaning
         self._receipts = grandbo.receipts
         self.tenant = tenant

@@ -14,7 +14,7 @@ from grandbo.recall import context, feedback, ledger, past, query, state
 from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference, difference
 from grandbo.recall.look import Look, look_through
-from grandbo.recall.moment import AsOf, check_as_of
+from grandbo.recall.moment import AsOf, check_as_of, check_at_least
 from grandbo.recall.question import check_question
 from grandbo.recall.replay import Replay, replay_receipt
 from grandbo.recall.topic import check_topic
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from grandbo.recall.answer import Answer
     from grandbo.recall.block import ContextBlock
     from grandbo.recall.question import Question
+    from grandbo.storage.database import Database
 
 
 class Asked(TypedDict, total=False):
@@ -36,7 +37,7 @@ class Asked(TypedDict, total=False):
     `incident`, `(source, id)`, is what it is asked for: it narrows nothing and stands in the receipt. `mode` is
     `hybrid`, `words` or `meaning`. `as_of_position` or `as_of`: what would have been answered then;
     `valid_at`: judge validity at this instant instead; `as_role`: as someone with this role, never more than the caller
-    sees now.
+    sees now. `at_least`: a position, as an acknowledgement gives it, that a replica must have to answer.
     """
 
     limit: int | None
@@ -51,11 +52,13 @@ class Asked(TypedDict, total=False):
     as_of: datetime | str | None
     valid_at: datetime | str | None
     as_role: str | None
+    at_least: int | None
 
 
-def _checked(topic: str, asked: Asked) -> tuple[Question, AsOf | None]:
+def _checked(topic: str, asked: Asked) -> tuple[Question, AsOf | None, int]:
     moment = {name: asked.get(name) for name in ("as_of_position", "as_of", "valid_at", "as_role")}
-    return check_question(topic, **{n: v for n, v in asked.items() if n not in moment}), check_as_of(**moment)
+    narrowed = {name: value for name, value in asked.items() if name not in (*moment, "at_least")}
+    return check_question(topic, **narrowed), check_as_of(**moment), check_at_least(asked.get("at_least"))
 
 
 class Remembering(Verbs):
@@ -67,33 +70,41 @@ class Remembering(Verbs):
 
         Every argument of `Asked` may be left out or None. Those that name a moment or a role need the act audit.
         """
-        question, moment = _checked(topic, asked)
-        return self._answer(question, moment)
+        question, moment, at_least = _checked(topic, asked)
+        return self._answer(question, moment, at_least)
 
     def query_topic_diff(self, topic: str, **asked: Unpack[Asked]) -> Difference:
         """The answer as of a moment, today's to the same role, and what lies between them, by which event."""
-        question, moment = _checked(topic, asked)
+        question, moment, at_least = _checked(topic, asked)
         if moment is None or not moment.names_a_moment:
             raise InvalidInput("diff: say since when, with as_of_position or as_of.", field="diff")
-        then = self._answer(question, moment)
-        today = self._answer(question, AsOf(role=moment.role))
+        then = self._answer(question, moment, at_least)
+        today = self._answer(question, AsOf(role=moment.role), at_least)
         return difference(self._database, self.tenant.tenant_id, then, today)
 
-    def _answer(self, question: Question, asked: AsOf | None) -> Answer:
+    def _answer(self, question: Question, moment: AsOf | None, at_least: int) -> Answer:
         asker = self.principal
         if question.is_personal:
             asker = self._owner()
             question = replace(question, limit=min(question.limit, self._policy_now().people.per_answer))
-        return query.query_topic(
-            self._database,
-            self._meaning,
-            self._receipts,
-            self.tenant.tenant_id,
-            asker,
-            question,
-            asked,
-            clock=self._clock(),
-        )
+        tenant_id = self.tenant.tenant_id
+
+        def ask(database: Database, not_below: int | None) -> Answer:
+            return query.query_topic(
+                database,
+                self._meaning,
+                self._receipts,
+                tenant_id,
+                asker,
+                question,
+                moment,
+                at_least=at_least,
+                not_below=not_below,
+                clock=self._clock(),
+            )
+
+        # A moment is looked for in the whole log, of which a replica may lack the end.
+        return ask(self._database, None) if moment is not None else self._readers.read(tenant_id, at_least, ask)
 
     def look_through(self, topic: str, depth: int, *, kinds: list[str] | None = None, mode: str | None = None) -> Look:
         """The first `depth` of both lists of a topic with their gates open: for who tunes them. Gives no text."""
@@ -154,7 +165,7 @@ class Remembering(Verbs):
         """
         is_personal = any(match.kind == "personal" for match in answer.matches)
         return context.context_block(
-            self._database,
+            self._readers,
             self.tenant.tenant_id,
             self._owner() if is_personal else self.principal,
             answer,

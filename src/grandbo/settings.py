@@ -37,6 +37,9 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         default=None, description="Your own PostgreSQL 15+ with pgvector 0.8+. Unset: Grandbo starts its own server."
     )
+    replica_url: SecretStr | None = Field(
+        default=None, description="A read replica of the database; recall is asked there where it is far enough."
+    )
     admin_database_url: SecretStr | None = Field(
         default=None,
         description="A login that may create roles and extensions; only `grandbo migrate` and `grandbo up` use it.",

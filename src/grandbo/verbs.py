@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from grandbo.recall.receipts import ReceiptWriter
     from grandbo.settings import Settings
     from grandbo.storage.database import Database
+    from grandbo.storage.readers import Readers
     from grandbo.types import Clock, Principal
 
 
@@ -26,6 +27,7 @@ class Verbs(ABC):
     tenant: Tenant
     principal: Principal
     _database: Database
+    _readers: Readers
     _meaning: Meaning
     _receipts: ReceiptWriter
 

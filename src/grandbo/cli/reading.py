@@ -63,6 +63,10 @@ def recall(
     role: Annotated[
         str | None, typer.Option("--as-role", metavar="R", help="As someone with this role would be answered.")
     ] = None,
+    at_least: Annotated[
+        int | None,
+        typer.Option("--at-least", metavar="P", help="A position that a replica must have to answer."),
+    ] = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="With --as-of or --as-of-position: what is different today, and why.")
     ] = False,
@@ -98,6 +102,7 @@ def recall(
         "as_of_position": as_of_position,
         "valid_at": valid_at,
         "as_role": role,
+        "at_least": at_least,
     }
     with call.memory() as memory:
         if diff:

@@ -22,5 +22,6 @@ class Asked(TypedDict, total=False):
     as_of: str | None
     valid_at: str | None
     as_role: str | None
+    at_least: int | None
     render: bool | None
     budget: int | None

@@ -30,7 +30,7 @@ from grandbo.recall.budget import check_budget
 from grandbo.recall.difference import Difference
 
 _AS_OF_FIELDS = ("as_of_position", "as_of", "valid_at", "as_role")
-PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", "incident", *_AS_OF_FIELDS)
+PASSED_ON = ("limit", "service", "namespace", "context", "mode", "statuses", "incident", *_AS_OF_FIELDS, "at_least")
 _RECALL_FIELDS = ("topic", "kinds", "kind", *PASSED_ON, "diff", "render", "budget")
 
 T = TypeVar("T")

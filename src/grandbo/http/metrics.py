@@ -107,6 +107,8 @@ class _State(Collector):
     def collect(self) -> Iterator[Metric]:
         """All that this process can say of itself now."""
         yield self._receipts()
+        if self._grandbo.readers.replica is not None:
+            yield self._replica_reads()
         stats = self._grandbo.database.pool.get_stats()
         in_use = stats.get("pool_size", 0) - stats.get("pool_available", 0)
         yield GaugeMetricFamily("grandbo_pool_connections_in_use", "Database connections in use.", value=in_use)
@@ -128,6 +130,16 @@ class _State(Collector):
             "Seconds since the embedding worker's last pass; NaN where none ran.",
             value=self._worker_age(),
         )
+
+    def _replica_reads(self) -> Metric:
+        reads = CounterMetricFamily(
+            "grandbo_replica_reads",
+            "Recalls asked of the replica: answered, or why the primary was.",
+            labels=["outcome"],
+        )
+        for outcome, count in self._grandbo.readers.counts().items():
+            reads.add_metric([outcome], count)
+        return reads
 
     def _receipts(self) -> Metric:
         receipts = CounterMetricFamily("grandbo_receipts", "Receipts of recalls.", labels=["outcome"])

@@ -46,6 +46,9 @@ class AskedDocument(Document):
     incident: IncidentDocument | None = Field(
         default=None, description="What it is asked for; narrows nothing, and stands in the receipt."
     )
+    at_least: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="A position that the answer must not be given without, where a replica answers."
+    )
 
 
 class RecallDocument(AskedDocument):

@@ -8,10 +8,9 @@ stored by then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +25,6 @@ from grandbo.events.log import (
     Event,
     Head,
     RecordedEvent,
-    append_steps,
     head_of,
     recorded_event,
     seal_events,
@@ -34,7 +32,7 @@ from grandbo.events.log import (
 )
 from grandbo.events.models import EntryExpired, EntryExpirySet, EntryReclassified, TextChanged
 from grandbo.events.sealing import NO_KEYS, Keys
-from grandbo.projections.runner import steps_for
+from grandbo.projections.runner import append
 from grandbo.storage.database import Database, Row, Step, Transaction
 from grandbo.storage.keyring import OpenedKeys
 from grandbo.storage.subject_keys import open_keys
@@ -118,7 +116,7 @@ def run_command(database: Database, command: Command, *, clock: Clock = utc_now)
         locked, *found = transaction.batch([(LOCK_HEAD, {"tenant_id": tenant_id}), *command.lookups])
         appended = _carry_out(transaction, database.keys, command, head_of(locked), found, clock())
         if appended.events and not appended.replayed:
-            transaction.batch(_steps(appended), commit=True)
+            append(transaction, appended.events, commit=True)
         return appended
 
 
@@ -141,7 +139,7 @@ def run_commands(
                 outcomes.append(error)
                 continue
             if appended.events and not appended.replayed:
-                transaction.batch(_steps(appended))
+                append(transaction, appended.events)
                 last = appended.events[-1]
                 head = Head(last.position, last.hash, last.header.recorded_at)
             outcomes.append(appended)
@@ -240,10 +238,6 @@ def keys_for(
     if about - opened.keys():
         raise SubjectErased
     return opened
-
-
-def _steps(appended: Appended) -> Iterator[Step]:
-    return chain(append_steps(appended.events), steps_for(appended.events))
 
 
 def _same_command(context: CommandContext, rows: Sequence[Row], keys: Keys) -> list[RecordedEvent]:

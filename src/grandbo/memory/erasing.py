@@ -24,7 +24,6 @@ from grandbo.events.log import (
     Event,
     Head,
     RecordedEvent,
-    append_steps,
     head_of,
     seal_events,
     stream_versions,
@@ -38,7 +37,7 @@ from grandbo.memory.kept import kept_state
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.subjects import find_subject, is_private, read_subject, refuse_held
 from grandbo.memory.traces import count_rows, quoting_streams, remove_traces
-from grandbo.projections.runner import steps_for
+from grandbo.projections.runner import append
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import erasures
 from grandbo.storage.tenancy import of_tenant
@@ -235,7 +234,7 @@ def confirm_erasure(
         sealed = seal_events(context, head, decided, versions, clock(), keys)
         erased = sealed[0]
         outcome = count_rows(transaction, tenant_id, streams)
-        transaction.batch([*append_steps(sealed), *steps_for(sealed)])
+        append(transaction, sealed)
         at = erased.header.recorded_at
         told, outcome["bodies_removed"] = remove_traces(transaction, tenant_id, streams, erased.position, at)
         outcome["rows_removed"] |= told

@@ -14,11 +14,11 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.events.log import CommandContext, Event, Head, RecordedEvent, append_steps, seal_events, stream_versions
+from grandbo.events.log import CommandContext, Event, Head, RecordedEvent, seal_events, stream_versions
 from grandbo.events.subjects import SubjectErased
 from grandbo.memory.subjects import Subject
 from grandbo.memory.traces import count_rows, quoting_streams, remove_traces
-from grandbo.projections.runner import steps_for
+from grandbo.projections.runner import append
 from grandbo.storage.database import Transaction
 from grandbo.storage.subject_keys import DESTROY_KEY
 from grandbo.storage.tables import confirmations, entries, erasures, events
@@ -74,7 +74,7 @@ def erase_subject(
     sealed = seal_events(context, head, [Event(subject_id, said)], versions, clock())
     erased = sealed[0]
     outcome = count_rows(transaction, tenant_id, streams, about=subject_id)
-    transaction.batch([*append_steps(sealed), *steps_for(sealed)])
+    append(transaction, sealed)
     at = erased.header.recorded_at
     told, outcome["bodies_removed"] = take_out(transaction, tenant_id, subject_id, streams, erased.position, at)
     outcome["rows_removed"] |= told

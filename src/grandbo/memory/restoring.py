@@ -18,13 +18,13 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import ErasureMissing, TenantUnknown
 from grandbo.events.erasures import EntryErased
-from grandbo.events.log import LOCK_HEAD, CommandContext, Event, append_steps, head_of, seal_events, stream_versions
+from grandbo.events.log import LOCK_HEAD, CommandContext, Event, head_of, seal_events, stream_versions
 from grandbo.events.subjects import SubjectErased
 from grandbo.memory.erasure_list import Listed, read_list
 from grandbo.memory.forgetting import take_out
 from grandbo.memory.subjects import SUBJECT
 from grandbo.memory.traces import remove_traces
-from grandbo.projections.runner import steps_for
+from grandbo.projections.runner import append
 from grandbo.storage.database import Database, Role, Row, Transaction
 from grandbo.storage.tables import events, subject_keys
 from grandbo.storage.tenancy import of_tenant
@@ -154,7 +154,7 @@ def _apply(database: Database, listed: Listed, clock: Clock) -> None:
             context = CommandContext(tenant_id, RESTORER, _command_id(listed), digest_of([str(listed.erasure_id)]))
             versions = stream_versions(transaction, tenant_id, [stream])
             sealed = seal_events(context, head_of(head_rows), [Event(stream, body)], versions, clock())
-            transaction.batch([*append_steps(sealed), *steps_for(sealed)])
+            append(transaction, sealed)
             position = sealed[0].position
         if listed.subject_id is not None:
             take_out(transaction, tenant_id, listed.subject_id, listed.streams, position, clock())

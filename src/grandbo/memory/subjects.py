@@ -17,7 +17,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from grandbo.errors import InvalidInput, NotFound, SubjectErased
-from grandbo.events.log import LOCK_HEAD, CommandContext, Event, append_steps, head_of, recorded_event, seal_events
+from grandbo.events.log import LOCK_HEAD, CommandContext, Event, head_of, recorded_event, seal_events
 from grandbo.events.log import stream_versions as versions_of
 from grandbo.events.parts import EventBody
 from grandbo.events.subjects import SubjectHeld, SubjectHoldLifted, SubjectKind, SubjectRegistered
@@ -25,7 +25,7 @@ from grandbo.memory.commands import Command, on_hold, run_command
 from grandbo.memory.govern import check_reason
 from grandbo.memory.policy import may, require, require_writing
 from grandbo.memory.principals import parse_principal, principal_refs
-from grandbo.projections.runner import steps_for
+from grandbo.projections.runner import append
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.keyring import KeyContext
 from grandbo.storage.subject_keys import (
@@ -185,7 +185,7 @@ def register_subject(
         versions = versions_of(transaction, tenant_id, [subject_id])
         event = Event(subject_id, body, subject_id=subject_id)
         sealed = seal_events(context, head, [event], versions, clock(), keys)
-        transaction.batch([*append_steps(sealed), *steps_for(sealed)])
+        append(transaction, sealed)
         made = Subject.of_row(transaction.execute(SUBJECT, {"tenant_id": tenant_id, "subject": subject_id})[0])
     return Registered(replace(made, name=called), created=not known)
 

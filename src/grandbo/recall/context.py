@@ -9,12 +9,15 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
+from grandbo.events.log import READ_HEAD
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.memory.tenants import read_tenant
+from grandbo.memory.tenants import POLICY_IN_FORCE, tenant_of
 from grandbo.recall.answer import Answer, Match
 from grandbo.recall.block import ContextBlock, Texts, render_block
+from grandbo.recall.query import refuse_behind
 from grandbo.recall.scope import visible
 from grandbo.storage.database import Database, Row
+from grandbo.storage.readers import Readers
 from grandbo.storage.tables import revisions
 from grandbo.types import Principal
 
@@ -36,20 +39,28 @@ _TEXTS: sa.Select[Any] = (
 
 
 def context_block(
-    database: Database, tenant_id: UUID, principal: Principal, answer: Answer, terms: Sequence[str], *, budget: int
+    readers: Readers, tenant_id: UUID, principal: Principal, answer: Answer, terms: Sequence[str], *, budget: int
 ) -> ContextBlock:
     """The block of an answer, within so many tokens; what the principal may not see by now is passed over."""
     require(principal, "recall")
-    return render_block(answer, _texts(database, tenant_id, principal, answer), terms, budget=budget)
+    texts = readers.read(
+        tenant_id,
+        answer.position,
+        lambda database, not_below: _texts(database, tenant_id, principal, answer, not_below),
+    )
+    return render_block(answer, texts, terms, budget=budget)
 
 
-def _texts(database: Database, tenant_id: UUID, principal: Principal, answer: Answer) -> Texts:
+def _texts(database: Database, tenant_id: UUID, principal: Principal, answer: Answer, not_below: int | None) -> Texts:
     given = answer.matches or answer.floor
     if not given:
         return {}
     statuses = tuple(dict.fromkeys(match.status for match in given))
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
-        tiers = visible_tiers(read_tenant(transaction, tenant_id).policy, principal)
+        key = {"tenant_id": tenant_id}
+        head_rows, policy_rows = transaction.batch([(READ_HEAD, key), (POLICY_IN_FORCE, key)])
+        refuse_behind(head_rows, not_below)
+        tiers = visible_tiers(tenant_of(tenant_id, policy_rows[0]).policy, principal)
         transaction.read_as(tiers, statuses, answer.instant)
         params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(given)}
         rows: list[Row] = transaction.batch([(_TEXTS, params)], commit=True)[0]

@@ -14,7 +14,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from grandbo.errors import InvalidInput, MomentUnknown
-from grandbo.events.log import Head
+from grandbo.events.log import LAST_POSITION, Head
 from grandbo.memory.policy import ROLE_ACTS
 from grandbo.storage.database import Transaction
 from grandbo.storage.tables import events
@@ -83,6 +83,15 @@ def check_as_of(
         raise InvalidInput(f"as_role: it must be one of {', '.join(RECALLING_ROLES)}.", field="as_role")
     asked = AsOf(position, _time(as_of, "as_of"), _time(valid_at, "valid_at"), role)
     return None if asked == AsOf() else asked
+
+
+def check_at_least(given: object) -> int:
+    """A position that the caller knows of; 0 where none is given. Raises `InvalidInput`."""
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= LAST_POSITION:
+        raise InvalidInput("at_least: it must be a position: a whole number from 1.", field="at_least")
+    return given
 
 
 def resolve(transaction: Transaction, tenant_id: UUID, asked: AsOf, head: Head, now: datetime) -> Moment:

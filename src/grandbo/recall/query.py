@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from grandbo.errors import MomentUnknown
 from grandbo.events.log import READ_HEAD, Head, head_of
 from grandbo.events.models import Policy
 from grandbo.fusion import fuse
@@ -27,6 +29,7 @@ from grandbo.recall.scope import Scope
 from grandbo.recall.statement import floor_query, recall_query
 from grandbo.recall.view import View, held_at
 from grandbo.storage.database import Database, Row, Transaction
+from grandbo.storage.readers import ReplicaBehind
 from grandbo.storage.tables import policies
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock, Principal, new_id, utc_now
@@ -64,6 +67,8 @@ def query_topic(
     question: Question,
     as_of: AsOf | None = None,
     *,
+    at_least: int = 0,
+    not_below: int | None = None,
     clock: Clock = utc_now,
 ) -> Answer:
     """
@@ -71,6 +76,13 @@ def query_topic(
 
     The topic is embedded before the transaction opens; a provider that is down makes the answer keyword-only and the
     answer says so. Scope, both rankings and the rows come from one snapshot.
+
+    Args:
+        at_least: a position that the caller knows of, and that the answer must not be given without.
+        not_below: on a replica, the position that its log must have reached.
+
+    Raises:
+        MomentUnknown: the log has not come as far as `at_least`. ReplicaBehind: not as far as `not_below`.
     """
     started = time.perf_counter_ns()
     require(principal, "recall")
@@ -83,7 +95,10 @@ def query_topic(
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         key = {"tenant_id": tenant_id}
         head_rows, policy_rows = transaction.batch([(READ_HEAD, key), (POLICY_IN_FORCE, key)])
+        refuse_behind(head_rows, not_below)
         head = head_of(head_rows)
+        if at_least > head.position:
+            raise MomentUnknown(f"at_least: this tenant's log ends at position {head.position}.", field="at_least")
         policy = Policy.model_validate(policy_rows[0]["policy"])
         # Never before the last write: another machine's clock may be ahead, and what was acknowledged must be found.
         now = max(clock(), head.recorded_at)
@@ -99,6 +114,12 @@ def query_topic(
     took_us = (time.perf_counter_ns() - started) // 1_000
     receipts.put(_receipt(answer, setting, principal, question, as_of, now, took_us))
     return answer
+
+
+def refuse_behind(head_rows: Sequence[Row], not_below: int | None) -> None:
+    """Raises `ReplicaBehind` where a replica has not heard of the tenant, or not of this position."""
+    if not_below is not None and (not head_rows or head_rows[0]["position"] < not_below):
+        raise ReplicaBehind
 
 
 def _setting_then(

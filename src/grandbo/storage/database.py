@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -77,6 +79,8 @@ class Transaction:
         self._conn = conn
         self._schema = schema
         self.is_open = True
+        # The last position that it appended.
+        self.reached: int | None = None
 
     def execute(self, statement: Executable, params: Mapping[str, Any] | None = None) -> list[Row]:
         """Run one statement; give its rows."""
@@ -158,6 +162,29 @@ class Transaction:
         return self._conn.execute(compiled.sql, compiled.bind(params))
 
 
+class Positions:
+    """The last position of each tenant that was committed here; of very many tenants those of the last."""
+
+    _MOST = 10_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[UUID, int] = OrderedDict()
+
+    def note(self, tenant_id: UUID, position: int) -> None:
+        """Remember that a tenant's log has come this far."""
+        with self._lock:
+            self._known[tenant_id] = max(position, self._known.get(tenant_id, 0))
+            self._known.move_to_end(tenant_id)
+            if len(self._known) > self._MOST:
+                self._known.popitem(last=False)
+
+    def of(self, tenant_id: UUID) -> int:
+        """How far a tenant's log has come at least."""
+        with self._lock:
+            return self._known.get(tenant_id, 0)
+
+
 class Database:
     """A pool on one database, through one login that may assume the app roles and nothing else."""
 
@@ -165,6 +192,7 @@ class Database:
         self._lock_timeout_ms = lock_timeout_ms
         # Set by whoever opens it: the keys of subjects that this process can open.
         self.keys = OpenedKeys(None)
+        self.acknowledged = Positions()
         self._pool_timeout = pool_timeout
         self._attempts = pool_size + 1
         self.pool: ConnectionPool[Connection[Row]] = ConnectionPool(
@@ -226,6 +254,8 @@ class Database:
                     raise
                 if transaction.is_open:
                     conn.execute("COMMIT")
+                if tenant_id is not None and transaction.reached is not None:
+                    self.acknowledged.note(tenant_id, transaction.reached)
             finally:
                 self.pool.putconn(conn)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+import structlog
 from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
-from grandbo.errors import DatabaseUnavailable, DatabaseUnsafe
+from grandbo.errors import DatabaseBehind, DatabaseUnavailable, DatabaseUnsafe
 from grandbo.settings import Settings
 from grandbo.storage import migrate
 from grandbo.storage.bootstrap import SERVICE_ROLE
@@ -19,6 +21,10 @@ from grandbo.storage.database import Database
 from grandbo.storage.embedded import EmbeddedServer
 
 DATABASE_NAME = "grandbo"
+# Longer than this no recall waits for a replica: the primary is there.
+_REPLICA_SECONDS = 1.0
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -27,10 +33,13 @@ class OpenDatabase:
 
     database: Database
     server: EmbeddedServer | None
+    replica: Database | None = None
 
     def close(self) -> None:
-        """Close the pool, then let the embedded server go."""
+        """Close the pools, then let the embedded server go."""
         self.database.close()
+        if self.replica is not None:
+            self.replica.close()
         if self.server is not None:
             self.server.close()
 
@@ -50,11 +59,13 @@ def open_database(settings: Settings) -> OpenDatabase:
         try:
             conninfo = prepare_embedded(server, settings.home)
             server.watch()
-            return OpenDatabase(_checked(conninfo, settings), server)
+            replica = _replica(settings)
+            return OpenDatabase(_checked(conninfo, settings), server, replica)
         except BaseException:
             server.close()
             raise
-    return OpenDatabase(_checked(settings.database_url.get_secret_value(), settings), None)
+    replica = _replica(settings)
+    return OpenDatabase(_checked(settings.database_url.get_secret_value(), settings), None, replica)
 
 
 def prepare_embedded(server: EmbeddedServer, home: Path) -> str:
@@ -99,14 +110,32 @@ def check_login(conninfo: str) -> None:
 
 def _checked(conninfo: str, settings: Settings) -> Database:
     check_login(conninfo)
-    database = Database(
-        make_conninfo(conninfo, connect_timeout=10),
-        pool_size=settings.pool_size,
-        pool_timeout=settings.pool_timeout,
-        lock_timeout_ms=settings.lock_timeout_ms,
-    )
+    database = _pool(conninfo, settings)
     database.open()
     return database
+
+
+def _replica(settings: Settings) -> Database | None:
+    """The pool of the replica. It need not be there: recall does without until it is."""
+    if settings.replica_url is None:
+        return None
+    conninfo = settings.replica_url.get_secret_value()
+    try:
+        check_login(conninfo)
+    except (DatabaseUnavailable, DatabaseBehind) as error:
+        log.warning("replica_unavailable", code=error.code)
+    database = _pool(conninfo, settings, most_seconds=_REPLICA_SECONDS)
+    database.open()
+    return database
+
+
+def _pool(conninfo: str, settings: Settings, *, most_seconds: float = math.inf) -> Database:
+    return Database(
+        make_conninfo(conninfo, connect_timeout=10),
+        pool_size=settings.pool_size,
+        pool_timeout=min(settings.pool_timeout, most_seconds),
+        lock_timeout_ms=settings.lock_timeout_ms,
+    )
 
 
 def _create_database(admin: str) -> None:
