@@ -627,6 +627,25 @@ class TestDoors:
         done = person.post(path, json=why, headers={"If-Match": shown.headers["ETag"]})
         assert [200, "recorded"] == [done.status_code, done.json()["outcome"]]
 
+    def test_on_the_pages(self, grandbo: Grandbo, memory: TenantMemory, zoe: TenantMemory, scout: TenantMemory) -> None:
+        """She is offered what she may decide, without the fields that a fact has none of; to others it is a 404."""
+        found, agent = proposed(scout), proposed(scout, memory_key="b")
+        person = client_of(grandbo, token=memory.create_key("zoe", "human", ("companion",))[1])
+        admin = client_of(grandbo, token=make_token(memory, "admin", kind="human"))
+        page, queue = person.get(f"/review/{found}"), person.get("/review")
+
+        assert [200, 200, 404] == [page.status_code, queue.status_code, admin.get(f"/review/{found}").status_code]
+        assert 2 == queue.text.count(SAID)
+        assert "whose it is alone" in page.text
+        assert f'action="/review/{found}/approve"' in page.text
+        assert 'name="visibility"' not in page.text
+        form = {"reason": "so it is", "expected_version": "1", "expires_at": "2100-01-01"}
+        own = {"Origin": "http://127.0.0.1"}
+        done = person.post(f"/review/{found}/approve", data=form, headers=own, follow_redirects=False)
+        no = person.post(f"/review/{agent}/reject", data={**form, "reason": "no"}, headers=own, follow_redirects=False)
+        assert [303, 303] == [done.status_code, no.status_code]
+        assert ["approved", "rejected"] == [zoe.candidate(one)["status"] for one in (found, agent)]
+
     def test_over_mcp(self, memory: TenantMemory, zoe: TenantMemory, scout: TenantMemory) -> None:
         """The tool that proposes takes a subject and a key; without a subject it says what to do."""
         given = {"title": SAID, "kind": "personal", "conversation": "ops-42", "memory_key": "alerts"}
