@@ -114,10 +114,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Erasure:
-    """An erasure event: the streams whose earlier bodies it removed, and the subject if it erased one."""
+    """
+    An erasure event: the streams whose earlier bodies it removed, the positions of its own stream at which it removed
+    one, and the subject if it erased one.
+    """
 
     position: int
+    stream_id: str
     streams: frozenset[str]
+    positions: frozenset[int]
     subject_id: str | None
 
     def covers(self, envelope: Mapping[str, Any]) -> bool:
@@ -125,7 +130,8 @@ class Erasure:
         if envelope["position"] >= self.position:
             return False
         by_subject = self.subject_id is not None and envelope["subject_id"] == self.subject_id
-        return by_subject or envelope["stream_id"] in self.streams
+        is_named = envelope["stream_id"] == self.stream_id and envelope["position"] in self.positions
+        return by_subject or is_named or envelope["stream_id"] in self.streams
 
 
 class Tree:
@@ -294,8 +300,11 @@ class Verifier:
         streams = document.get("streams", []) if isinstance(document, dict) else None
         if not isinstance(streams, list) or not all(isinstance(stream, str) for stream in streams):
             self.fail("the erasure does not say which streams it removed")
-        erases_subject = envelope["event_type"] == "subject_erased"
-        return Erasure(self.position, frozenset(streams), envelope["stream_id"] if erases_subject else None)
+        positions = document.get("positions", [])
+        if not isinstance(positions, list) or not all(type(position) is int for position in positions):
+            self.fail("the erasure does not say at which positions it removed bodies")
+        own, erases_subject = envelope["stream_id"], envelope["event_type"] == "subject_erased"
+        return Erasure(self.position, own, frozenset(streams), frozenset(positions), own if erases_subject else None)
 
     def check_order(self, envelope: Mapping[str, Any]) -> None:
         """Streams have no holes, and time does not run backwards."""

@@ -35,6 +35,7 @@ FIELDS = {
     "hash", "positions", "bodies_removed", "rows_removed", "checkpoint", "checks",
 }  # fmt: skip
 OF_ENTRY = FIELDS | {"entry_id", "keeps_current"}
+OF_REVISIONS = OF_ENTRY | {"revisions", "tombstones", "still_in"}
 OF_SUBJECT = FIELDS | {"subject_id", "kind", "before", "key"}
 
 
@@ -80,7 +81,7 @@ def check_signature(note: str, name: str, public: bytes) -> str:
 def check_document(origin: str, document: dict[str, Any], public: bytes) -> None:
     """What the document says must fit together."""
     match = ORIGIN.fullmatch(origin)
-    if set(document) not in (OF_ENTRY, OF_SUBJECT) or document["v"] != 1:
+    if set(document) not in (OF_ENTRY, OF_REVISIONS, OF_SUBJECT) or document["v"] != 1:
         wrong("a field is missing, or there is one that is not known")
     if match is None or match.group(1) != document["tenant_id"]:
         wrong("origin and tenant are not the same")
@@ -94,6 +95,11 @@ def check_document(origin: str, document: dict[str, Any], public: bytes) -> None
             wrong("the key of the subject was not destroyed")
         if document["before"]["position"] != document["position"] - 1:
             wrong("the erasure does not follow the position that it names as the one before")
+    if "revisions" in document:
+        if not document["revisions"] or document["keeps_current"]:
+            wrong("it names no revision, or the whole past besides")
+        if any(item["revision"] in document["tombstones"] for item in document["still_in"]):
+            wrong("a revision is said to be gone, and to hold the same words still")
     if not document["checks"]["verify_ok"]:
         wrong("the log did not verify when it was signed")
     note = document["checkpoint"]["note"]
@@ -158,12 +164,16 @@ def main() -> None:
         wrong(f"it cannot be read ({type(error).__name__})")
     is_subject = "subject_id" in document
     what = f"{document['kind']} {document['subject_id']}" if is_subject else f"entry {document['entry_id']}"
+    if "revisions" in document:
+        what = f"of {what} the revisions {', '.join(map(str, document['revisions']))},"
     print(
         f"holds: {what} of tenant {document['tenant_id']} was erased at "
         f"{document['erased_at']} by the event at position {document['position']}; "
         f"{document['bodies_removed']} bodies, rows "
         + ", ".join(f"{name} {count}" for name, count in document["rows_removed"].items())
     )
+    for item in document.get("still_in", []):
+        print(f"revision {item['revision']} holds some of the same words still: {', '.join(item['fields'])}")
 
 
 if __name__ == "__main__":

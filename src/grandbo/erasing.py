@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +26,9 @@ log = structlog.get_logger(__name__)
 class Erasing(Proving):
     """Ask, confirm, list, finish. `TenantMemory` is one of these."""
 
-    def request_erasure(self, entry_id: UUID, reason: str, *, keeps_current: bool = False) -> Erasure:
+    def request_erasure(
+        self, entry_id: UUID, reason: str, *, keeps_current: bool = False, revisions: Sequence[int] = ()
+    ) -> Erasure:
         """
         Ask for an entry to be erased; a second person has to confirm it.
 
@@ -32,9 +36,12 @@ class Erasing(Proving):
             reason: a code, `personal_data`, `secret`, `legal` or `request`: words could hold what is to go.
             keeps_current: erase its past alone, and keep what it says now; to take something out of a text, correct it
                 first.
+            revisions: erase these alone, each of which leaves a tombstone; `still_in` of the answer says in which
+                others some of the same words stand.
         """
         who = (self._database, self.tenant.tenant_id, self.principal, self._policy_now())
-        return erasing.request_erasure(*who, entry_id, reason, keeps_current=keeps_current, clock=self._clock())
+        how: dict[str, Any] = {"keeps_current": keeps_current, "revisions": revisions, "clock": self._clock()}
+        return erasing.request_erasure(*who, entry_id, reason, **how)
 
     def confirm_erasure(self, erasure_id: UUID) -> Erasure:
         """
@@ -92,9 +99,12 @@ class Erasing(Proving):
         key = notes.notary_key(self._home)
         tenant_id = self.tenant.tenant_id
         streams = tuple(map(UUID, done.outcome["streams"]))
-        append_listed(
-            self._home, Listed(tenant_id, done.erasure_id, done.position, done.hash, streams, done.subject_id), key
-        )
+        listed = Listed(tenant_id, done.erasure_id, done.position, done.hash, streams, done.subject_id)
+        if done.revisions is not None:
+            gone = tuple(map(UUID, done.outcome["events"]))
+            tombstones = tuple(done.outcome["revisions"])
+            listed = replace(listed, entry_id=done.entry_id, revisions=tombstones, events=gone)
+        append_listed(self._home, listed, key)
         certificate = sign_certificate(tenant_id, self._stated(done, done.outcome), key)
         erasing.keep_certificate(self._database, tenant_id, done.erasure_id, certificate)
         return next(item for item in self.erasures() if item.erasure_id == done.erasure_id)
@@ -120,6 +130,14 @@ class Erasing(Proving):
         }
 
     def _what(self, done: Erasure, outcome: dict[str, Any]) -> dict[str, Any]:
+        if done.revisions is not None:
+            return {
+                "entry_id": str(done.entry_id),
+                "keeps_current": done.keeps_current,
+                "revisions": list(done.revisions),
+                "tombstones": outcome["revisions"],
+                "still_in": done.still_in,
+            }
         if done.subject_id is None:
             return {"entry_id": str(done.entry_id), "keeps_current": done.keeps_current}
         return {

@@ -217,7 +217,8 @@ _LOG_RULES: dict[LiteralString, LiteralString] = {
     "service_has_grants": "SELECT relname || ' ' || privilege FROM acl WHERE who = 'grandbo_service'",
     "erasure_fn_executable": """
         SELECT r.rolname || ' ' || x.fn FROM app r, (VALUES
-          ('remove_bodies', 'grandbo_keyholder'), ('destroy_key', 'grandbo_writer')) x(fn, caller)
+          ('remove_bodies', 'grandbo_keyholder'), ('remove_bodies_at', 'grandbo_keyholder'),
+          ('destroy_key', 'grandbo_writer')) x(fn, caller)
         WHERE r.rolname <> x.caller AND has_function_privilege(r.oid, 'grandbo.' || x.fn || '(bigint)', 'EXECUTE')""",
     "role_or_db_default_for_app_setting": r"""
         SELECT setconfig::text FROM pg_db_role_setting WHERE setconfig::text ~ 'grandbo\.|row_security'""",

@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from grandbo.cli.call import Call, command
-from grandbo.cli.entry_text import difference_lines, entry_lines
+from grandbo.cli.entry_text import ERASED, difference_lines, entry_lines
 from grandbo.cli.output import print_json, print_table, say, tell
 from grandbo.errors import NotFound
 
@@ -70,7 +70,8 @@ def history(
             print_json(item)
     else:
         columns = ("revision", "at", "event_type", "principal", "reason", "position")
-        print_table(columns, [[item[name] for name in columns] for item in revisions])
+        rows = [{**item, "reason": ERASED if item["erased"] else item["reason"]} for item in revisions]
+        print_table(columns, [[item[name] for name in columns] for item in rows])
 
 
 def state(
@@ -101,7 +102,7 @@ def state(
             print_json(item)
     else:
         columns = ("entry_id", "revision", "kind", "status", "visibility", "service", "title")
-        print_table(columns, [[item[name] for name in columns] for item in page.entries])
+        print_table(columns, [[item[name] or ERASED * (name == "title") for name in columns] for item in page.entries])
     if page.next is not None:
         tell(f'{{"next": "{page.next}"}}' if call.json else f"There is more: --after {page.next}")
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # How much of what stayed the same is shown on either side of a difference.
 KEPT_SHOWN = 60
 
+# What stands in the place of words that were erased.
+ERASED = "[erased]"
 _OTHERS = (("against", "disputed_with"), ("now", "superseded_by"))
 _MARKS = {"kept": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
 
@@ -22,7 +24,7 @@ def entry_lines(found: dict[str, Any]) -> list[str]:
     """An entry as it stands."""
     facts = [found["kind"], plain(found["service"]), found["status"], "DISPUTED" if found["disputed"] else ""]
     lines = [
-        plain(found["title"]),
+        plain(found["title"]) or ERASED,
         f"   {' · '.join(fact for fact in facts if fact)}",
         f"   cite     {found['entry_id']}/{found['revision']}@{found['position']}",
         f"   scope    visible to {plain(found['visibility'])}, expires {found['expires_at']}, "

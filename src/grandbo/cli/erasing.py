@@ -46,14 +46,26 @@ def request(
 
 
 @command(entry, "erase-revision", example="grandbo entry erase-revision ENTRY --reason personal_data --tenant acme")
-def erase_revision(call: Call, entry_id: _Entry, reason: _Reason) -> None:
+def erase_revision(
+    call: Call,
+    entry_id: _Entry,
+    reason: _Reason,
+    revision: Annotated[
+        list[int] | None,
+        typer.Option("--revision", metavar="N", min=1, help="This one alone; repeatable. Else all but the present."),
+    ] = None,
+) -> None:
     """
-    Ask for the past of an entry to be erased, for what was found late in it; correct its text first.
+    Ask for revisions of an entry to be erased, for what was found late in them; correct its text first.
 
-    What it says now stays, as its next revision. A second person confirms it: grandbo erasure confirm.
+    With --revision a tombstone stands in the place of each, the others stay, and the answer says in which some of
+    the same words stand: name these too. Without it the whole past goes, and what it says now stays, as its next
+    revision. A second person confirms it: grandbo erasure confirm.
     """
     with call.memory() as memory:
-        say_erasure(call, memory.request_erasure(_id(entry_id, "entry"), reason, keeps_current=True))
+        named = revision or []
+        asked = memory.request_erasure(_id(entry_id, "entry"), reason, keeps_current=not named, revisions=named)
+        say_erasure(call, asked)
 
 
 @command(erasure, "confirm", example="grandbo erasure confirm ERASURE --as human:kim --certificate erased.txt")
@@ -141,6 +153,8 @@ def say_erasure(call: Call, item: Erasure) -> None:
         print_json(document)
         return
     say(f"{document['state']}: {document['erasure_id']}")
+    for found in item.still_in or ():
+        say(f"  revision {found['revision']} holds some of the same words still: {', '.join(found['fields'])}")
     if item.outcome is not None:
         say(*(f"  {name:12} {count}" for name, count in item.outcome["rows_removed"].items()))
         say(f"  {'bodies':12} {item.outcome['bodies_removed']} of the log, by the event at {item.position}")

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from grandbo.events.models import AppliesTo, Evidence, IncidentRef
-from grandbo.events.parts import BasisPoints, Count, Digest, EventBody, Text, UtcTime, UuidText
+from grandbo.events.parts import BasisPoints, Count, Digest, EventBody, Part, Text, UtcTime, UuidText
 from grandbo.types import Kind, Precision, PrincipalType, Status
 
 # Codes, never free text: a reason in words could hold what was to go.
@@ -16,18 +16,43 @@ ErasureReason = Literal["personal_data", "secret", "legal", "request"]
 
 class EntryErased(EventBody):
     """
-    All that these streams said before this event is gone, from the log and from every projection.
+    What these streams said before this event is gone, from the log and from every projection; and what the entry's own
+    stream said at these positions, where single revisions of it were erased.
 
-    It names streams and people by their ids alone, so that it can stay.
+    It names streams and people by their ids alone, so that it can stay. Version 1 knew no positions.
     """
 
     EVENT_TYPE: ClassVar[str] = "entry_erased"
+    SCHEMA_VERSION: ClassVar[int] = 2
     SEALED: ClassVar[bool] = False
 
     reason: ErasureReason
     requested_by: Text
     requested_at: UtcTime
-    streams: Annotated[tuple[UuidText, ...], Field(min_length=1)]
+    streams: tuple[UuidText, ...]
+    positions: tuple[Count, ...]
+
+
+class RedactedEvent(Part):
+    """
+    What is left of an event whose words were erased: its body without them, as JSON.
+
+    A replay reads it in the place of the body that is gone.
+    """
+
+    position: Count
+    event_type: Text
+    schema_version: Count
+    body: Text
+
+
+class EntryRedacted(EventBody):
+    """Revisions of the entry have lost their words; the event before says by whose wish, and at which positions."""
+
+    EVENT_TYPE: ClassVar[str] = "entry_redacted"
+
+    revisions: Annotated[tuple[Count, ...], Field(min_length=1)]
+    events: Annotated[tuple[RedactedEvent, ...], Field(min_length=1)]
 
 
 class EntryKept(EventBody):

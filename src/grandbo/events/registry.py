@@ -47,6 +47,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         models.FeedbackGiven,
         erasures.EntryErased,
         erasures.EntryKept,
+        erasures.EntryRedacted,
         subjects.SubjectRegistered,
         subjects.SubjectHeld,
         subjects.SubjectHoldLifted,
@@ -111,6 +112,11 @@ def _without_people(document: Document) -> Document:
     return {**document, "policy": {**document["policy"], "people": people}}
 
 
+def _whole_streams(document: Document) -> Document:
+    """Before single revisions could be erased, streams went whole."""
+    return {**document, "positions": []}
+
+
 # One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("tenant_created", 1): _policy_of_before,
@@ -119,6 +125,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("entry_recorded", 1): _recorded_of_before,
     ("entry_corrected", 1): _unscreened,
     ("entry_reclassified", 1): _unclassified,
+    ("entry_erased", 1): _whole_streams,
 }
 
 

@@ -71,6 +71,25 @@ class Verification:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Erasure:
+    """An erasure event: whose earlier bodies it removed, and at which positions of its own stream it did."""
+
+    position: int
+    stream_id: str
+    streams: frozenset[str]
+    positions: frozenset[int]
+    subject_id: str | None
+
+    def covers(self, document: Mapping[str, Any]) -> bool:
+        """Whether it may have removed the body of this event."""
+        if document["position"] >= self.position:
+            return False
+        by_subject = self.subject_id is not None and document["subject_id"] == self.subject_id
+        is_named = document["stream_id"] == self.stream_id and document["position"] in self.positions
+        return by_subject or is_named or document["stream_id"] in self.streams
+
+
 @dataclass(slots=True)
 class State:
     """What the next event has to fit. `roots`: by size, the roots that were signed; they need the `frontier`."""
@@ -82,7 +101,7 @@ class State:
     event_ids: set[str] = field(default_factory=set)
     commands: set[tuple[str, int]] = field(default_factory=set)
     removed: list[Mapping[str, Any]] = field(default_factory=list)
-    erasures: list[tuple[int, set[str], str | None]] = field(default_factory=list)
+    erasures: list[_Erasure] = field(default_factory=list)
     frontier: Frontier | None = None
     roots: dict[int, bytes] = field(default_factory=dict)
 
@@ -233,23 +252,28 @@ def _body_fault(state: State, document: Mapping[str, Any], row: Row, *, is_check
     ):
         return "body altered: it does not fit its commitment"
     if document["event_type"] in _ERASURES:
-        streams = _erased_streams(body)
-        if streams is None:
+        erasure = _erasure_of(document, body)
+        if erasure is None:
             return "erasure that does not say what it removed"
-        subject = document["stream_id"] if document["event_type"] == "subject_erased" else None
-        state.erasures.append((document["position"], streams, subject))
+        state.erasures.append(erasure)
     return None
 
 
-def _erased_streams(body: bytes) -> set[str] | None:
+def _erasure_of(document: Mapping[str, Any], body: bytes) -> _Erasure | None:
     try:
-        document = json.loads(body.decode())
+        said = json.loads(body.decode())
     except (ValueError, RecursionError):
         return None
-    streams = document.get("streams", []) if isinstance(document, dict) else None
+    if not isinstance(said, dict):
+        return None
+    streams, positions = said.get("streams", []), said.get("positions", [])
     if not isinstance(streams, list) or not all(isinstance(stream, str) for stream in streams):
         return None
-    return set(streams)
+    if not isinstance(positions, list) or not all(type(position) is int for position in positions):
+        return None
+    is_subjects = document["event_type"] == "subject_erased"
+    own = document["stream_id"]
+    return _Erasure(document["position"], own, frozenset(streams), frozenset(positions), own if is_subjects else None)
 
 
 def _order_fault(state: State, document: Mapping[str, Any]) -> str | None:
@@ -270,9 +294,5 @@ def _order_fault(state: State, document: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _is_covered(document: Mapping[str, Any], erasures: list[tuple[int, set[str], str | None]]) -> bool:
-    return any(
-        document["position"] < position
-        and (document["stream_id"] in streams or (subject is not None and document["subject_id"] == subject))
-        for position, streams, subject in erasures
-    )
+def _is_covered(document: Mapping[str, Any], erasures: list[_Erasure]) -> bool:
+    return any(erasure.covers(document) for erasure in erasures)

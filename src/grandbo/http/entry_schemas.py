@@ -254,6 +254,7 @@ class PastEntryDocument(ListedEntryDocument):
 
     links: list[LinkDocument]
     trust_bp: int = Field(description="As it was then.")
+    erased: bool = Field(description="Its words of then were erased since.")
     as_of: MomentDocument
 
 
@@ -269,6 +270,7 @@ class RevisionDocument(BaseModel):
     principal: str = Field(description="`type:id`, as the log has it.")
     at: Time
     reason: str | None
+    erased: bool = Field(description="Its words were erased; what is left is a tombstone.")
     state: StateDocument
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from grandbo.errors import InvalidInput, NotFound
 from grandbo.events.erasures import ErasureReason
@@ -19,6 +19,7 @@ from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import answers, json_body, problems
 from grandbo.http.schemas import Document
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.erasing_revisions import REVISIONS_LIMIT
 from grandbo.memory.importing import parse_json
 
 _ErasureId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
@@ -32,6 +33,18 @@ class ErasureRequestDocument(Document):
     entry_id: Id
     reason: ErasureReason
     keeps_current: bool | None = False
+    revisions: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=REVISIONS_LIMIT)] | None = Field(
+        default=None, description="These revisions alone; a tombstone stands in the place of each."
+    )
+
+
+class StillInDocument(Document):
+    """Another revision, and its fields in which some of the same words stand."""
+
+    model_config = ConfigDict(extra="forbid", title="StillIn")
+
+    revision: int = Field(ge=1)
+    fields: list[str]
 
 
 class ErasureDocument(Document):
@@ -45,6 +58,10 @@ class ErasureDocument(Document):
     state: Literal["requested", "erased", "certified"]
     reason: ErasureReason
     keeps_current: bool
+    revisions: list[int] | None
+    still_in: list[StillInDocument] | None = Field(
+        description="Of an erasure of single revisions: in which others some of the same words stand."
+    )
     requested_by: str
     requested_at: Time
     confirmed_by: str | None
@@ -97,7 +114,7 @@ def erasure_routes(grandbo: Grandbo) -> APIRouter:
     )
     def request(memory: Caller, body: Body) -> Response:
         """Nothing is erased before somebody else has confirmed it."""
-        known = ("entry_id", "reason", "keeps_current")
+        known = ("entry_id", "reason", "keeps_current", "revisions")
         given = read_fields(parse_json(body), known, required=("entry_id", "reason"))
         entry = parse_id(given["entry_id"])
         if entry is None:
@@ -105,7 +122,11 @@ def erasure_routes(grandbo: Grandbo) -> APIRouter:
         keeps = given.get("keeps_current", False)
         if not isinstance(keeps, bool):
             raise InvalidInput("keeps_current: it must be true or false.", field="keeps_current")
-        return JSONResponse(memory.request_erasure(entry, given["reason"], keeps_current=keeps).as_dict(), 201)
+        named = given.get("revisions", [])
+        if not isinstance(named, list):
+            raise InvalidInput("revisions: it must be a list of numbers.", field="revisions")
+        asked = memory.request_erasure(entry, given["reason"], keeps_current=keeps, revisions=named)
+        return JSONResponse(asked.as_dict(), 201)
 
     @routes.post(
         "/{erasure_id}/confirm",

@@ -86,7 +86,8 @@ def history_text(revisions: list[dict[str, Any]]) -> str:
     for item in revisions[-_SHOWN_REVISIONS:]:
         reason = f" · reason {quoted(item['reason'], marker)}" if item["reason"] else ""
         who = item["principal"].partition(":")[0]
-        what = f"{item['event_type']} · {item['at']} · by {who} · {item['state']['status']}"
+        gone = " · its words were erased" if item["erased"] else ""
+        what = f"{item['event_type']} · {item['at']} · by {who} · {item['state']['status']}{gone}"
         lines.append(f"[{item['revision']}] {what}{reason}")
     return fence(lines, marker)
 

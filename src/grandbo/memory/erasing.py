@@ -31,6 +31,7 @@ from grandbo.events.log import (
 )
 from grandbo.events.models import Policy
 from grandbo.memory.commands import keys_for
+from grandbo.memory.erasing_revisions import checked_revisions, plan_for, redact
 from grandbo.memory.forgetting import erase_subject
 from grandbo.memory.govern import CURRENT
 from grandbo.memory.kept import kept_state
@@ -46,12 +47,9 @@ from grandbo.types import Clock, Principal, digest_of, new_id, utc_now, utc_text
 REASONS: tuple[ErasureReason, ...] = get_args(ErasureReason)
 
 _erasure = sa.bindparam("which", type_=sa.Uuid)
+_ASKED = ("tenant_id", "erasure_id", "entry_id", "subject_id", "reason", "keeps_current", "revisions", "still_in")
 _ASK = sa.insert(erasures).values(
-    {
-        name: sa.bindparam(name)
-        for name in ("tenant_id", "erasure_id", "entry_id", "subject_id", "reason", "keeps_current")
-    }
-    | {name: sa.bindparam(name) for name in ("requested_by", "requested_at")}
+    {name: sa.bindparam(name, type_=erasures.c[name].type) for name in (*_ASKED, "requested_by", "requested_at")}
 )
 ERASURE = sa.select(erasures).where(of_tenant(erasures), erasures.c.erasure_id == _erasure)
 _OF_SUBJECT = (
@@ -72,7 +70,7 @@ _DONE = (
     .values(
         {
             name: sa.bindparam(f"new_{name}", type_=erasures.c[name].type)
-            for name in ("confirmed_by", "erased_at", "position", "hash", "outcome")
+            for name in ("confirmed_by", "erased_at", "position", "hash", "outcome", "still_in")
         }
     )
 )
@@ -93,6 +91,9 @@ class Erasure:
     subject_id: UUID | None
     reason: str
     keeps_current: bool
+    # Of an erasure of single revisions; and in which others some of the same words stand, by field.
+    revisions: tuple[int, ...] | None
+    still_in: list[dict[str, Any]] | None
     requested_by: str
     requested_at: datetime
     confirmed_by: str | None
@@ -105,8 +106,9 @@ class Erasure:
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Erasure:
         """From a row of the erasures."""
-        same = {name: row[name] for name in cls.__slots__ if name != "hash"}
-        return cls(**same, hash=bytes(row["hash"]).hex() if row["hash"] else None)
+        same = {name: row[name] for name in cls.__slots__ if name not in ("hash", "revisions")}
+        named = None if row["revisions"] is None else tuple(row["revisions"])
+        return cls(**same, revisions=named, hash=bytes(row["hash"]).hex() if row["hash"] else None)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; `state` is `requested`, `erased` or `certified`."""
@@ -118,6 +120,8 @@ class Erasure:
             "state": state,
             "reason": self.reason,
             "keeps_current": self.keeps_current,
+            "revisions": None if self.revisions is None else list(self.revisions),
+            "still_in": self.still_in,
             "requested_by": self.requested_by,
             "requested_at": utc_text(self.requested_at),
             "confirmed_by": self.confirmed_by,
@@ -138,6 +142,7 @@ def request_erasure(
     reason: object,
     *,
     keeps_current: bool = False,
+    revisions: object = (),
     clock: Clock = utc_now,
 ) -> Erasure:
     """
@@ -145,14 +150,22 @@ def request_erasure(
 
     Args:
         keeps_current: erase its past alone, and keep what it says now.
+        revisions: erase these alone; the answer says in which others some of the same words stand.
 
     Raises:
         Forbidden, NotFound, InvalidInput
+        IllegalTransition: one of the revisions is what the entry says now.
     """
     row = _request(tenant_id, principal, reason, clock) | {"entry_id": entry_id, "keeps_current": keeps_current}
+    named = checked_revisions(revisions)
+    if named and keeps_current:
+        raise InvalidInput("revisions: name some, or erase the whole past; not both.", field="revisions")
     with database.transaction("writer", tenant_id) as transaction:
         _visible(transaction, tenant_id, entry_id, policy, principal)
-        _refuse_held_entry(transaction, tenant_id, entry_id)
+        about = _refuse_held_entry(transaction, tenant_id, entry_id)
+        if named:
+            planned = plan_for(transaction, database.keys, tenant_id, entry_id, about, named)
+            row |= {"revisions": list(named), "still_in": planned.still_in}
         transaction.execute(_ASK, row)
         return _read(transaction, tenant_id, row["erasure_id"])
 
@@ -226,9 +239,14 @@ def confirm_erasure(
         assert asked.entry_id is not None
         current = _visible(transaction, tenant_id, asked.entry_id, policy, principal)
         about = _refuse_held_entry(transaction, tenant_id, asked.entry_id)
+        context = CommandContext(tenant_id, principal, erasure_id, digest_of([str(erasure_id)]))
+        if asked.revisions:
+            planned = plan_for(transaction, database.keys, tenant_id, asked.entry_id, about, asked.revisions)
+            what = (asked.entry_id, about, planned, _said(asked))
+            erased, outcome = redact(transaction, database.keys, context, head, *what, clock)
+            return _done(transaction, tenant_id, erasure_id, principal, erased, outcome, planned.still_in)
         streams = [asked.entry_id, *quoting_streams(transaction, tenant_id, [asked.entry_id])]
         decided = _decide(asked, asked.entry_id, current, streams, about)
-        context = CommandContext(tenant_id, principal, erasure_id, digest_of([str(erasure_id)]))
         versions = stream_versions(transaction, tenant_id, [asked.entry_id])
         keys = keys_for(transaction, database.keys, tenant_id, decided)
         sealed = seal_events(context, head, decided, versions, clock(), keys)
@@ -248,12 +266,7 @@ def _erase_subject(
     subject = read_subject(transaction, tenant_id, asked.subject_id)
     refuse_held(subject)
     context = CommandContext(tenant_id, principal, asked.erasure_id, digest_of([str(asked.erasure_id)]))
-    said = {
-        "reason": asked.reason,
-        "requested_by": asked.requested_by,
-        "requested_at": utc_text(asked.requested_at),
-    }
-    erased, outcome = erase_subject(transaction, context, head, subject, said, clock)
+    erased, outcome = erase_subject(transaction, context, head, subject, _said(asked), clock)
     outcome["kind"] = subject.kind
     outcome["before"] = {"position": head.position, "hash": head.hash.hex()}
     return _done(transaction, tenant_id, asked.erasure_id, principal, erased, outcome)
@@ -266,6 +279,7 @@ def _done(
     principal: Principal,
     erased: RecordedEvent,
     outcome: dict[str, Any],
+    still_in: list[dict[str, Any]] | None = None,
 ) -> Erasure:
     values = {
         "new_confirmed_by": principal.ref,
@@ -273,6 +287,7 @@ def _done(
         "new_position": erased.position,
         "new_hash": erased.hash,
         "new_outcome": outcome,
+        "new_still_in": still_in,
     }
     transaction.execute(_DONE, {"tenant_id": tenant_id, "which": erasure_id, **values})
     return _read(transaction, tenant_id, erasure_id)
@@ -317,6 +332,8 @@ def _request(tenant_id: UUID, principal: Principal, reason: object, clock: Clock
         "subject_id": None,
         "reason": chosen,
         "keeps_current": False,
+        "revisions": None,
+        "still_in": None,
         "requested_by": principal.ref,
         "requested_at": clock(),
     }
@@ -342,12 +359,16 @@ def _refuse_held_entry(transaction: Transaction, tenant_id: UUID, entry_id: UUID
     return about
 
 
+def _said(asked: Erasure) -> dict[str, Any]:
+    """What an erasure's event says besides what goes."""
+    return {
+        "reason": asked.reason,
+        "requested_by": asked.requested_by,
+        "requested_at": utc_text(asked.requested_at),
+    }
+
+
 def _decide(asked: Erasure, entry_id: UUID, current: Row, streams: list[UUID], about: UUID | None) -> list[Event]:
-    erased = EntryErased(
-        reason=asked.reason,  # type: ignore[arg-type]  # one of the reasons: the table holds no other
-        requested_by=asked.requested_by,
-        requested_at=utc_text(asked.requested_at),
-        streams=tuple(map(str, streams)),
-    )
+    erased = EntryErased(streams=tuple(map(str, streams)), positions=(), **_said(asked))
     kept = [Event(entry_id, kept_state(current), subject_id=about)] if asked.keeps_current else []
     return [Event(entry_id, erased), *kept]

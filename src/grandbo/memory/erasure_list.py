@@ -37,6 +37,10 @@ class Listed:
     streams: tuple[UUID, ...]
     # Of an erasure that is a subject's.
     subject_id: UUID | None = None
+    # Of one of single revisions: the entry, those that lost their text, and the events that lost their bodies.
+    entry_id: UUID | None = None
+    revisions: tuple[int, ...] = ()
+    events: tuple[UUID, ...] = ()
 
     def text(self) -> str:
         """What is signed."""
@@ -49,6 +53,10 @@ class Listed:
         }
         if self.subject_id is not None:
             document["subject_id"] = str(self.subject_id)
+        if self.entry_id is not None:
+            document["entry_id"] = str(self.entry_id)
+            document["revisions"] = list(self.revisions)
+            document["events"] = [str(event) for event in self.events]
         return f"{ORIGIN}\n{rfc8785.dumps(document).decode()}\n"
 
 
@@ -96,6 +104,9 @@ def _read(lines: Iterator[str], public: bytes | None) -> Iterator[Listed]:
                 hash=document["hash"],
                 streams=tuple(map(UUID, document["streams"])),
                 subject_id=UUID(document["subject_id"]) if "subject_id" in document else None,
+                entry_id=UUID(document["entry_id"]) if "entry_id" in document else None,
+                revisions=tuple(document.get("revisions", ())),
+                events=tuple(map(UUID, document.get("events", ()))),
             )
         except (NoteRefused, ValueError, KeyError, IndexError, TypeError) as error:
             raise ConfigurationError(

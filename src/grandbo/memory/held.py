@@ -17,6 +17,7 @@ from grandbo.events.models import EntryRecorded
 from grandbo.events.sealing import Keys
 from grandbo.memory.policy import may, require
 from grandbo.memory.reading import plain_state
+from grandbo.memory.redacting import ERASED_TITLE
 from grandbo.memory.subjects import Subject, find_subject, is_private, name_in, read_subject
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.subject_keys import open_keys
@@ -171,6 +172,7 @@ class _Report:
             "by": self._who(row["principal"]),
             "reason": getattr(event.data, "reason", None),
             "status": row["status"],
+            "erased": row["title"] == ERASED_TITLE,
             "expires_at": state["expires_at"],
             **{name: state[name] for name in kept},
             "screened": _screened(event),

@@ -52,6 +52,8 @@ def _entry(entry: Mapping[str, Any]) -> Iterator[str]:
         why = f": {_plain(revision['reason'])}" if revision["reason"] else ""
         yield from ("", f"### Revision {revision['revision']}, {revision['at']}", "")
         yield f"{revision['event_type']} by a {revision['by']['type']}{why}"
+        if revision["erased"]:
+            yield from ("", "Its words were erased.")
         for name in ("title", "summary", "body"):
             if revision[name]:
                 yield from ("", *(f"> {_plain(line)}" for line in revision[name].splitlines()))

@@ -135,6 +135,8 @@ def decide_restore(state: EntryState, earlier: EntryState, reason: str) -> model
     """The text of an earlier revision, whole, as a new revision; kind, tier and status are left alone."""
     if earlier.revision >= state.revision:
         raise InvalidInput("revision: it must be one before the current one.", field="revision")
+    if not earlier.title:
+        raise InvalidInput("revision: what it said was erased.", field="revision")
     return models.EntryRevisionRestored(
         **_text_event(state, _text_of(earlier)), reason=reason, restored_revision=earlier.revision
     )

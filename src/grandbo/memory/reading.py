@@ -15,6 +15,7 @@ from grandbo.events.log import recorded_event
 from grandbo.events.models import Policy
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.redacting import ERASED_TITLE
 from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.keyring import OpenedKeys
@@ -172,6 +173,7 @@ def _revision(row: Row, seen: set[str], sealed: dict[int, str | None]) -> dict[s
         "principal": row["principal"],
         "at": utc_text(row["changed_at"]),
         "reason": _reason(row) if row["subject_id"] is None else sealed.get(row["from_position"]),
+        "erased": row["title"] == ERASED_TITLE,
         "state": without_unseen(plain_state(row), seen),
     }
 

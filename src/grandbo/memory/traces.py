@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,8 +13,8 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.memory.erasing_deliveries import forget_deliveries
 from grandbo.projections.erasures import ERASING
 from grandbo.storage.compiling import Executable
-from grandbo.storage.database import Transaction
-from grandbo.storage.erasing import KEEP_RECEIPTS_OUT, REMOVE_BODIES
+from grandbo.storage.database import Step, Transaction
+from grandbo.storage.erasing import KEEP_RECEIPTS_OUT, REMOVE_BODIES, REMOVE_BODIES_AT
 from grandbo.storage.tables import (
     candidates,
     contradiction_checks,
@@ -27,6 +27,8 @@ from grandbo.storage.tables import (
 from grandbo.storage.tenancy import of_tenant
 
 _ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
+_entry = sa.bindparam("entry_id", type_=sa.Uuid)
+_revisions = sa.any_(sa.bindparam("revisions", type_=pg.ARRAY(sa.Integer)))
 # Every stream that quotes one of the entries: what was proposed for it or became it, and what was said of it.
 _QUOTING = (
     sa.select(candidates.c.candidate_id.label("stream"))
@@ -46,6 +48,23 @@ _POSITIONS = (
     )
     .order_by(events.c.position)
 )
+# What was said of these revisions of an entry, and what was proposed as the text of one of them.
+_QUOTING_REVISIONS = (
+    sa.select(candidates.c.candidate_id.label("stream"))
+    .where(
+        of_tenant(candidates),
+        sa.or_(candidates.c.entry_id == _entry, candidates.c.into_entry == _entry, candidates.c.disputes == _entry),
+        sa.or_(
+            candidates.c.content["text_digest"].astext == sa.any_(sa.bindparam("digests", type_=pg.ARRAY(sa.Text))),
+            sa.and_(candidates.c.entry_id == _entry, candidates.c.entry_revision == _revisions),
+        ),
+    )
+    .union(
+        sa.select(feedback.c.feedback_id).where(
+            of_tenant(feedback), feedback.c.entry_id == _entry, feedback.c.revision == _revisions
+        )
+    )
+)
 _SERVED = sa.select(receipts.c.receipt_id, receipts.c.matches).where(
     of_tenant(receipts),
     receipts.c.receipt_id.in_(
@@ -58,6 +77,9 @@ _UNTELL = (
     .values(matches=sa.bindparam("new_matches", type_=pg.JSONB))
 )
 _UNLIST = sa.delete(receipt_entries).where(of_tenant(receipt_entries), receipt_entries.c.entry_id == _ids)
+_UNLIST_REVISIONS = sa.delete(receipt_entries).where(
+    of_tenant(receipt_entries), receipt_entries.c.entry_id == _entry, receipt_entries.c.revision == _revisions
+)
 # Work that waits for an entry, by store.
 _WAITING: dict[str, sa.Delete] = {
     "embedding_attempts": sa.delete(embedding_attempts).where(
@@ -93,6 +115,14 @@ def count_rows(
     return {"streams": [str(stream) for stream in streams], "positions": positions, "rows_removed": rows}
 
 
+def quoting_revisions(
+    transaction: Transaction, tenant_id: UUID, entry_id: UUID, revisions: Sequence[int], digests: Collection[str]
+) -> list[UUID]:
+    """The candidates that proposed these revisions or hold their texts, and the feedback on them."""
+    params = {"tenant_id": tenant_id, "entry_id": entry_id, "revisions": list(revisions), "digests": sorted(digests)}
+    return sorted(row["stream"] for row in transaction.execute(_QUOTING_REVISIONS, params))
+
+
 def remove_traces(
     transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], position: int, at: datetime
 ) -> tuple[dict[str, int], int]:
@@ -102,30 +132,60 @@ def remove_traces(
     Gives how many rows of which store told of it, and how many bodies there were.
     """
     transaction.execute(KEEP_RECEIPTS_OUT, {"tenant_id": tenant_id})
-    told = {"receipts": _untell(transaction, tenant_id, streams)}
-    told |= forget_deliveries(transaction, tenant_id, streams, at)
     key = {"tenant_id": tenant_id, "ids": list(streams)}
-    cancelled = transaction.batch([(statement, key) for statement in _CANCEL.values()])
-    told |= {name: len(rows) for name, rows in zip(_CANCEL, cancelled, strict=True)}
+    gone = {str(stream) for stream in streams}
+    told = {"receipts": _untell(transaction, key, _UNLIST, lambda match: match["entry_id"] in gone)}
+    told |= _forget_work(transaction, tenant_id, streams, at)
     removed = transaction.execute_as("keyholder", REMOVE_BODIES, {"position": position}, back="writer")
     return told, int(removed[0]["removed"])
 
 
-def _untell(transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID]) -> int:
-    """A receipt keeps that something was served at a place, and no longer what; gives how many receipts did."""
+def remove_revision_traces(
+    transaction: Transaction,
+    tenant_id: UUID,
+    entry_id: UUID,
+    revisions: Sequence[int],
+    streams: Sequence[UUID],
+    position: int,
+    at: datetime,
+) -> tuple[dict[str, int], int]:
+    """
+    The same for single revisions of an entry that stays.
+
+    Args:
+        streams: those whose deliveries and waiting work go; the entry's own where it is from a delivery.
+    """
+    transaction.execute(KEEP_RECEIPTS_OUT, {"tenant_id": tenant_id})
+    key = {"tenant_id": tenant_id, "ids": [entry_id], "entry_id": entry_id, "revisions": list(revisions)}
+
+    def is_gone(match: dict[str, Any]) -> bool:
+        return match["entry_id"] == str(entry_id) and match["revision"] in revisions
+
+    told = {"receipts": _untell(transaction, key, _UNLIST_REVISIONS, is_gone)}
+    told |= _forget_work(transaction, tenant_id, streams, at)
+    at_position = {"position": position}
+    whole = transaction.execute_as("keyholder", REMOVE_BODIES, at_position, back="writer")
+    single = transaction.execute_as("keyholder", REMOVE_BODIES_AT, at_position, back="writer")
+    return told, int(whole[0]["removed"]) + int(single[0]["removed"])
+
+
+def _forget_work(transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], at: datetime) -> dict[str, int]:
+    """What tools delivered, and what waits."""
+    told = forget_deliveries(transaction, tenant_id, streams, at)
     key = {"tenant_id": tenant_id, "ids": list(streams)}
-    served = transaction.execute(_SERVED, key)
-    gone = {str(stream) for stream in streams}
-    steps = [
-        (
-            _UNTELL,
-            {
-                "tenant_id": tenant_id,
-                "receipt": row["receipt_id"],
-                "new_matches": [{"erased": True} if m.get("entry_id") in gone else m for m in row["matches"]],
-            },
-        )
-        for row in served
-    ]
-    transaction.batch([*steps, (_UNLIST, key)])
-    return len(served)
+    cancelled = transaction.batch([(statement, key) for statement in _CANCEL.values()])
+    return told | {name: len(rows) for name, rows in zip(_CANCEL, cancelled, strict=True)}
+
+
+def _untell(
+    transaction: Transaction, key: dict[str, Any], unlist: sa.Delete, is_gone: Callable[[dict[str, Any]], bool]
+) -> int:
+    """A receipt keeps that something was served at a place, and no longer what; gives how many receipts did."""
+    steps: list[Step] = []
+    for row in transaction.execute(_SERVED, key):
+        matches = [{"erased": True} if "entry_id" in m and is_gone(m) else m for m in row["matches"]]
+        if matches != row["matches"]:
+            new = {"tenant_id": key["tenant_id"], "receipt": row["receipt_id"], "new_matches": matches}
+            steps.append((_UNTELL, new))
+    transaction.batch([*steps, (unlist, key)])
+    return len(steps)

@@ -25,6 +25,7 @@ from grandbo.events.sealing import Keys
 from grandbo.events.subjects import SubjectErased
 from grandbo.projections import erasures
 from grandbo.projections.embeddings import SCOPE
+from grandbo.projections.redactions import as_left, what_is_left
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.subject_keys import open_keys
@@ -169,8 +170,9 @@ def _replay(
     until: int = LAST_POSITION,
 ) -> int:
     count = 0
+    left = what_is_left(log, tenant_id, keys)
     for batch in _batches(read_events(log, tenant_id, until=until, keys=keys), BATCH):
-        target.batch(steps_for(batch))
+        target.batch(steps_for(as_left(event, left) for event in batch))
         count += len(batch)
         if progress:
             progress(count)

@@ -19,6 +19,7 @@ from grandbo.events.log import READ_HEAD, head_of
 from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.reading import named_entries, plain_link, plain_state, without_unseen
+from grandbo.memory.redacting import ERASED_TITLE
 from grandbo.memory.tenants import POLICY_IN_FORCE
 from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
 from grandbo.recall.moment import AsOf, Moment, resolve
@@ -144,6 +145,7 @@ def entry_then(
         | {
             "links": shown,
             "trust_bp": trust_of(row["confidence_bp"], records_of(voices, resolved, rows)[entry_id]),
+            "erased": row["title"] == ERASED_TITLE,
             "as_of": past.as_dict(),
         }
     )

@@ -59,14 +59,13 @@ _NEWEST_KEY = (
     .limit(1)
 )
 
-_ERASED = (
-    sa.select(erasures.c.entry_id, sa.func.max(erasures.c.position).label("position"))
-    .where(
-        of_tenant(erasures),
-        erasures.c.position.is_not(None),
-        erasures.c.entry_id == sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid))),
-    )
-    .group_by(erasures.c.entry_id)
+# `tombstones`: of an erasure of single revisions those that lost their text, of others null.
+_ERASED = sa.select(
+    erasures.c.entry_id, erasures.c.position, erasures.c.outcome["revisions"].label("tombstones")
+).where(
+    of_tenant(erasures),
+    erasures.c.position.is_not(None),
+    erasures.c.entry_id == sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid))),
 )
 
 
@@ -233,16 +232,20 @@ class ReceiptWriter:
         _, keys, rows, gone = transaction.batch(
             [(LET_RECEIPTS_IN, key), (_NEWEST_KEY, key), (_ERASED, asked), (_GONE, asked)]
         )
-        erased = {str(row["entry_id"]): row["position"] for row in rows}
-        erased |= {str(row["entry_id"]): LAST_POSITION for row in gone}
+        erased = [*rows, *({**row, "position": LAST_POSITION, "tombstones": None} for row in gone)]
         return keys, [_untold(receipt, erased) for receipt in mine] if erased else mine
 
 
-def _untold(receipt: Receipt, erased: Mapping[str, int]) -> Receipt:
-    matches = [
-        {"erased": True} if match["position"] < erased.get(match["entry_id"], 0) else match for match in receipt.matches
-    ]
+def _untold(receipt: Receipt, erased: Sequence[Row]) -> Receipt:
+    matches = [{"erased": True} if any(_took(row, match) for row in erased) else match for match in receipt.matches]
     return replace(receipt, matches=matches)
+
+
+def _took(erasure: Row, match: Mapping[str, Any]) -> bool:
+    """Whether the erasure took what was served, which is older than it."""
+    if str(erasure["entry_id"]) != match["entry_id"] or match["position"] >= erasure["position"]:
+        return False
+    return erasure["tombstones"] is None or match["revision"] in erasure["tombstones"]
 
 
 def _entry_rows(tenant_id: UUID, mine: Sequence[Receipt]) -> dict[str, Any]:

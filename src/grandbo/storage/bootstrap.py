@@ -77,6 +77,13 @@ def prepare(conn: Connection[tuple[object, ...]], *, service_login: str, service
         ) from None
 
 
+_ERASURE_FUNCTIONS = {
+    "remove_bodies": "grandbo_keyholder",
+    "remove_bodies_at": "grandbo_keyholder",
+    "destroy_key": "grandbo_writer",
+}
+
+
 def finish(conn: Connection[tuple[object, ...]]) -> None:
     """After the migrations: give the erasure functions to their narrow owner, let the app roles read the version."""
     readers = sql.SQL(", ").join(map(sql.Identifier, APP_ROLES))
@@ -84,7 +91,7 @@ def finish(conn: Connection[tuple[object, ...]]) -> None:
     # A new owner must be able to create in the schema for the moment in which it takes the functions over.
     with conn.transaction():
         conn.execute("GRANT CREATE ON SCHEMA grandbo TO grandbo_eraser")
-        for function, caller in (("remove_bodies", "grandbo_keyholder"), ("destroy_key", "grandbo_writer")):
+        for function, caller in _ERASURE_FUNCTIONS.items():
             name = sql.Identifier("grandbo", function)
             conn.execute(sql.SQL("ALTER FUNCTION {}(bigint) OWNER TO grandbo_eraser").format(name))
             conn.execute(sql.SQL("REVOKE ALL ON FUNCTION {}(bigint) FROM PUBLIC").format(name))

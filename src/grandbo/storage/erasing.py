@@ -1,7 +1,8 @@
 """
-The one function that may take a body out of the log, and the lock between erasures and receipts that are on their way.
+The functions that may take bodies out of the log, of whole streams or at single positions, and the lock between
+erasures and receipts that are on their way.
 
-The erasure event at the position is the function's authority.
+The erasure event at the position is their authority.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ _LOCK_SPACE = 727_001
 
 REMOVE_BODIES = sa.select(
     sa.func.grandbo.remove_bodies(sa.bindparam("position", type_=sa.BigInteger), type_=sa.BigInteger).label("removed")
+)
+REMOVE_BODIES_AT = sa.select(
+    sa.func.grandbo.remove_bodies_at(sa.bindparam("position", type_=sa.BigInteger), type_=sa.BigInteger).label(
+        "removed"
+    )
 )
 # A receipt is written after its recall, perhaps by another process: without a lock it could be committed just after an
 # erasure has looked for it. Receipts do not keep one another out, and appends take no part in it.

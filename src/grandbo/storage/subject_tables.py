@@ -84,4 +84,7 @@ erasures = sa.Table(
     sa.Column("certificate", sa.Text),
     # Of an erasure that is not of an entry.
     sa.Column("subject_id", sa.Uuid),
+    # Of an erasure that is of single revisions; and in which others, by field, some of the same words stand.
+    sa.Column("revisions", pg.ARRAY(sa.Integer)),
+    sa.Column("still_in", pg.JSONB),
 )

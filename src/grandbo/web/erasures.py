@@ -23,7 +23,10 @@ def ask(call: Call) -> Answer:
         if entry_id is None:
             raise InvalidInput("entry_id: say which entry.", field="entry_id")
         call.memory.request_erasure(
-            entry_id, text(call.form, "reason") or "", keeps_current=ticked(call.form, "keeps_current")
+            entry_id,
+            text(call.form, "reason") or "",
+            keeps_current=ticked(call.form, "keeps_current"),
+            revisions=_numbers(text(call.form, "revisions") or ""),
         )
     except GrandboError as error:
         if error.http_status >= 500:
@@ -58,6 +61,14 @@ def download_certificate(call: Call) -> Download:
     if found is None or found.certificate is None:
         raise NotFound("There is no such certificate in this tenant.")
     return Download(f"erasure-{erasure_id}.certificate", "text/plain", found.certificate)
+
+
+def _numbers(typed: str) -> list[int]:
+    """Numbers with commas or blanks between them. Raises `InvalidInput`."""
+    given = typed.replace(",", " ").split()
+    if not all(one.isascii() and one.isdigit() and len(one) < 10 for one in given):
+        raise InvalidInput("revisions: give their numbers, such as 2, 3.", field="revisions")
+    return [int(one) for one in given]
 
 
 def _view(call: Call, *, error: GrandboError | None = None) -> View:
