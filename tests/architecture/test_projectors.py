@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from grandbo.events import chain
+from grandbo.events.erasures import EntryRedacted
 from grandbo.events.log import RecordedEvent
 from grandbo.events.registry import EVENT_TYPES
 from grandbo.projections.runner import PROJECTORS
@@ -131,7 +132,8 @@ class TestProjectors:
         second = [_plain(projector(event)) for projector in PROJECTORS]
 
         assert first == second
-        assert any(first)
+        # What is left of other events is read in their place before any projector sees them.
+        assert any(first) is not (event.header.event_type == EntryRedacted.EVENT_TYPE)
 
     @pytest.mark.parametrize("event", EVENTS)
     def test_an_erased_body_projects_to_nothing(self, event: RecordedEvent) -> None:

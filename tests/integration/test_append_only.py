@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from typing import LiteralString
+from collections.abc import Iterator, Sequence
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -30,6 +30,7 @@ EVENTS = "org_memory_events"
 CHECKPOINTS = "org_memory_checkpoints"
 ROLES = ("writer", "reader", "projector", "auditor", "notary", "keyholder", "service")
 
+REMOVERS: tuple[LiteralString, ...] = ("remove_bodies", "remove_bodies_at")
 # Everything that changes, removes or locks rows of a table with a `tenant_id`.
 CHANGES: dict[str, LiteralString] = {
     "update": "UPDATE grandbo.{table} SET tenant_id = tenant_id",
@@ -233,22 +234,68 @@ class TestRemoveBodies:
         assert [theirs["position"]] == [row["position"] for row in stored if row["body"] is None]
         assert verify_rows(erasure["tenant_id"], stored)[1] is None
 
+    def test_single_positions_go_of_the_events_own_stream_alone(self, admin: Connection, rows: list[LogRow]) -> None:
+        """Those that it names before it; another stream's, an erasure's, and what comes later stay."""
+        again = _append(admin, rows, stream_id=rows[1]["stream_id"], stream_version=2)
+        named = [rows[0]["position"], rows[1]["position"], again["position"] + 2]
+        erasure = _append(
+            admin,
+            [*rows, again],
+            event_type="entry_erased",
+            stream_id=rows[1]["stream_id"],
+            stream_version=3,
+            body=_body(streams=[], positions=named),
+        )
+        later = _append(admin, [*rows, again, erasure], stream_id=rows[1]["stream_id"], stream_version=4)
+
+        assert 0 == _remove_bodies(admin, erasure)
+        assert 1 == _remove_bodies(admin, erasure, "remove_bodies_at")
+        assert 0 == _remove_bodies(admin, erasure, "remove_bodies_at")
+
+        stored = _stored(admin, erasure["tenant_id"])
+        assert [rows[1]["position"]] == [row["position"] for row in stored if row["body"] is None]
+        assert later["position"] == stored[-1]["position"]
+        assert verify_rows(erasure["tenant_id"], stored)[1] is None
+
+    def test_a_body_that_no_position_names_is_missed(self, admin: Connection, rows: list[LogRow]) -> None:
+        """The log does not verify where more went than the erasure names."""
+        erasure = _append(
+            admin,
+            rows,
+            event_type="entry_erased",
+            stream_id=rows[1]["stream_id"],
+            stream_version=2,
+            body=_body(streams=[], positions=[rows[0]["position"]]),
+        )
+        stored = [dict(row) for row in _stored(admin, erasure["tenant_id"])]
+        for row in stored[:2]:
+            row["body"] = row["salt"] = None
+
+        fault = verify_rows(erasure["tenant_id"], stored)[1]
+        assert fault is not None
+        assert (1, "body missing without an erasure event") == (fault.position, fault.what)
+
+    @pytest.mark.parametrize("function", REMOVERS)
     @pytest.mark.parametrize("position", [1, 99])
-    def test_without_an_erasure_event_nothing_goes(self, admin: Connection, rows: list[LogRow], position: int) -> None:
+    def test_without_an_erasure_event_nothing_goes(
+        self, admin: Connection, rows: list[LogRow], position: int, function: LiteralString
+    ) -> None:
         """An ordinary event, or none, is no authority."""
-        assert "GB003" == _refusal(admin, "grandbo_keyholder", rows[0]["tenant_id"], "remove_bodies", position)
+        assert "GB003" == _refusal(admin, "grandbo_keyholder", rows[0]["tenant_id"], function, position)
 
     def test_another_tenants_erasure_is_no_authority(self, admin: Connection, rows: list[LogRow]) -> None:
         """The event must be the bound tenant's own."""
         erasure = _append(admin, rows, event_type="entry_erased", body=_body(streams=[rows[0]["stream_id"]]))
 
-        assert "GB003" == _refusal(admin, "grandbo_keyholder", uuid.uuid4(), "remove_bodies", erasure["position"])
-        assert "GB003" == _refusal(admin, "grandbo_keyholder", None, "remove_bodies", erasure["position"])
+        for function in REMOVERS:
+            assert "GB003" == _refusal(admin, "grandbo_keyholder", uuid.uuid4(), function, erasure["position"])
+            assert "GB003" == _refusal(admin, "grandbo_keyholder", None, function, erasure["position"])
 
     @pytest.mark.parametrize("role", [role for role in ROLES if role != "keyholder"])
     def test_only_the_keyholder_removes(self, admin: Connection, rows: list[LogRow], role: str) -> None:
         """Who appends the erasure event is not who removes the bytes."""
-        assert "42501" == _refusal(admin, f"grandbo_{role}", rows[0]["tenant_id"], "remove_bodies", 1)
+        for function in REMOVERS:
+            assert "42501" == _refusal(admin, f"grandbo_{role}", rows[0]["tenant_id"], function, 1)
 
     def test_a_temporary_table_does_not_stand_in_for_the_log(self, admin: Connection, rows: list[LogRow]) -> None:
         """The functions look nowhere but where the log is, whatever the caller's path says."""
@@ -292,8 +339,9 @@ class TestDestroyKey:
             admin.execute("SELECT wrapped_dek FROM grandbo.org_memory_subject_keys")
 
 
-def _body(*, streams: list[UUID]) -> bytes:
-    return rfc8785.dumps({"reason": "request", "streams": [str(stream) for stream in streams]})
+def _body(*, streams: list[UUID], positions: Sequence[int] = ()) -> bytes:
+    said: dict[str, Any] = {"reason": "request", "streams": [str(stream) for stream in streams]}
+    return rfc8785.dumps(said | ({"positions": list(positions)} if positions else {}))
 
 
 def _append(conn: Connection, rows: list[LogRow], **changes: object) -> LogRow:
@@ -304,9 +352,9 @@ def _append(conn: Connection, rows: list[LogRow], **changes: object) -> LogRow:
     return row
 
 
-def _remove_bodies(conn: Connection, erasure: LogRow) -> object:
+def _remove_bodies(conn: Connection, erasure: LogRow, function: LiteralString = "remove_bodies") -> object:
     with acting_as(conn, "grandbo_keyholder", erasure["tenant_id"]):
-        found = conn.execute("SELECT grandbo.remove_bodies(%s)", (erasure["position"],)).fetchone()
+        found = conn.execute(f"SELECT grandbo.{function}(%s)", (erasure["position"],)).fetchone()
     assert found is not None
     return found[0]
 

@@ -123,6 +123,11 @@ def random_log(chance: random.Random, tenant_id: UUID, length: int) -> list[LogR
         if rows and chance.random() < 0.2:
             gone = {chance.choice(rows)["stream_id"]}
             change |= {"event_type": "entry_erased", "subject_id": None, "body": _erasure(gone)}
+            if chance.random() < 0.4:
+                stream = chance.choice(rows)["stream_id"]
+                own = [row["position"] for row in rows if row["stream_id"] == stream]
+                named = chance.sample(own, chance.randint(1, len(own)))
+                change |= {"stream_id": stream, "body": _erasure(set(), named)}
             if chance.random() < 0.5:
                 stream = chance.choice(subjects)
                 change |= {"event_type": "subject_erased", "stream_id": stream, "body": _erasure(set())}
@@ -146,19 +151,22 @@ def mutant(chance: random.Random, rows: Sequence[LogRow]) -> list[LogRow]:
     return kind(chance, made, at)
 
 
-def _erasure(streams: set[UUID]) -> bytes:
-    return rfc8785.dumps({"reason": "request", "streams": sorted(map(str, streams))})
+def _erasure(streams: set[UUID], positions: Sequence[int] = ()) -> bytes:
+    said: dict[str, Any] = {"reason": "request", "streams": sorted(map(str, streams))}
+    return rfc8785.dumps(said | ({"positions": sorted(positions)} if positions else {}))
 
 
 def _with_bodies_removed(chance: random.Random, rows: list[LogRow]) -> list[LogRow]:
     for erasure in rows:
         if erasure["event_type"] not in ("entry_erased", "subject_erased") or chance.random() < 0.3:
             continue
-        streams = set(json.loads(erasure["body"])["streams"])
+        said = json.loads(erasure["body"])
+        streams, positions = set(said["streams"]), said.get("positions", [])
         for row in rows[: erasure["position"] - 1]:
             of_subject = erasure["event_type"] == "subject_erased" and row["subject_id"] == erasure["stream_id"]
             is_erasure = row["event_type"] in ("entry_erased", "subject_erased")
-            if not is_erasure and (of_subject or str(row["stream_id"]) in streams):
+            is_named = row["stream_id"] == erasure["stream_id"] and row["position"] in positions
+            if not is_erasure and (of_subject or is_named or str(row["stream_id"]) in streams):
                 row["body"] = row["salt"] = None
     return rows
 

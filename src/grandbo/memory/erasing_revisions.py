@@ -27,7 +27,7 @@ from grandbo.projections.runner import append
 from grandbo.storage.database import Transaction
 from grandbo.storage.keyring import OpenedKeys
 from grandbo.storage.subject_keys import open_keys
-from grandbo.storage.tables import embeddings, revisions, terms
+from grandbo.storage.tables import revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock
 
@@ -36,13 +36,6 @@ REVISIONS_LIMIT = 50
 
 _entry = sa.bindparam("entry_id", type_=sa.Uuid)
 _ROWS = sa.select(revisions).where(of_tenant(revisions), revisions.c.entry_id == _entry).order_by(revisions.c.revision)
-_COUNTS = sa.select(
-    sa.select(sa.func.count()).where(of_tenant(terms), terms.c.entry_id == _entry).scalar_subquery().label("terms"),
-    sa.select(sa.func.count())
-    .where(of_tenant(embeddings), embeddings.c.entry_id == _entry)
-    .scalar_subquery()
-    .label("embeddings"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +106,12 @@ def redact(
     sealed = seal_events(context, head, decided, versions, clock(), opened)
     outcome = count_rows(transaction, tenant_id, streams)
     append(transaction, sealed)
-    outcome["rows_removed"] |= _remade(transaction, tenant_id, entry_id, [*planned.stream, *sealed], plan)
+    # As a replay will find them: of vectors nothing is left.
+    named = {item.position for item in plan.redacted.events}
+    found = [event for event in planned.stream if event.position not in plan.positions or event.position in named]
+    stream = as_left_by(plan.redacted, [*found, *sealed])
+    outcome["rows_removed"] |= remake_entry(transaction, tenant_id, entry_id, stream)
+    outcome["rows_removed"]["revisions"] = len(plan.revisions)
     outcome["positions"] = sorted([*outcome["positions"], *plan.positions])
     outcome["revisions"] = list(plan.revisions)
     outcome["events"] = [str(event.header.event_id) for event in planned.stream if event.position in plan.positions]
@@ -140,18 +138,3 @@ def take_out(
     is_delivered = 1 in plan.revisions or first.header.principal.startswith("hook:")
     delivered = [entry_id, *streams] if is_delivered else list(streams)
     return remove_revision_traces(transaction, tenant_id, entry_id, plan.revisions, delivered, position, at)
-
-
-def _remade(
-    transaction: Transaction, tenant_id: UUID, entry_id: UUID, stream: Sequence[RecordedEvent], plan: Plan
-) -> dict[str, int]:
-    """Make the entry's rows anew without the words; gives how many that were made of them are no more."""
-    key = {"tenant_id": tenant_id, "entry_id": entry_id}
-    before = transaction.execute(_COUNTS, key)[0]
-    # As a replay will find them: of vectors nothing is left.
-    named = {item.position for item in plan.redacted.events}
-    found = [event for event in stream if event.position not in plan.positions or event.position in named]
-    remake_entry(transaction, tenant_id, entry_id, as_left_by(plan.redacted, found))
-    after = transaction.execute(_COUNTS, key)[0]
-    gone = {name: before[name] - after[name] for name in ("terms", "embeddings")}
-    return {**gone, "revisions": len(plan.revisions)}

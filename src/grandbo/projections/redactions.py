@@ -36,6 +36,12 @@ _OF_STREAM = (
     .order_by(events.c.position)
 )
 _entry = sa.bindparam("entry_id", type_=sa.Uuid)
+_COUNTS = sa.select(
+    *(
+        sa.select(sa.func.count()).where(of_tenant(table), table.c.entry_id == _entry).scalar_subquery().label(name)
+        for name, table in (("terms", terms), ("embeddings", embeddings))
+    )
+)
 # What the entry's own stream has made, and nothing that other streams have made of it.
 _ITS_ROWS = (
     sa.delete(terms).where(of_tenant(terms), terms.c.entry_id == _entry),
@@ -73,10 +79,15 @@ def entry_stream(transaction: Transaction, tenant_id: UUID, entry_id: UUID, keys
     return [as_left(event, left) for event in stream]
 
 
-def remake_entry(transaction: Transaction, tenant_id: UUID, entry_id: UUID, stream: Iterable[RecordedEvent]) -> None:
-    """Make the entry's rows anew from its events."""
+def remake_entry(
+    transaction: Transaction, tenant_id: UUID, entry_id: UUID, stream: Iterable[RecordedEvent]
+) -> dict[str, int]:
+    """Make the entry's rows anew from its events; gives how many words and vectors there are fewer of."""
     key = {"tenant_id": tenant_id, "entry_id": entry_id}
+    before = transaction.execute(_COUNTS, key)[0]
     transaction.batch([*((statement, key) for statement in _ITS_ROWS), *steps_for(stream)])
+    after = transaction.execute(_COUNTS, key)[0]
+    return {name: before[name] - after[name] for name in before}
 
 
 def _erases(event: RecordedEvent, entry_id: UUID) -> bool:

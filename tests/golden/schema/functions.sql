@@ -96,3 +96,27 @@ BEGIN
   GET DIAGNOSTICS n = ROW_COUNT;
   RETURN n;
 END $function$
+
+-- owner grandbo_eraser
+CREATE OR REPLACE FUNCTION grandbo.remove_bodies_at(p_position bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+DECLARE e record; n bigint;
+BEGIN
+  -- the appended erasure event is the only authority: it names positions, which must be of its own stream
+  SELECT tenant_id, position, stream_id, convert_from(body, 'UTF8')::jsonb AS doc INTO e
+    FROM grandbo.org_memory_events
+   WHERE tenant_id = grandbo.current_tenant() AND position = p_position AND event_type = 'entry_erased';
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'position % is not an entry_erased event of the bound tenant', p_position USING ERRCODE = 'GB003';
+  END IF;
+  UPDATE grandbo.org_memory_events v SET body = NULL, salt = NULL
+   WHERE v.tenant_id = e.tenant_id AND v.stream_id = e.stream_id AND v.position < e.position AND v.body IS NOT NULL
+     AND v.event_type NOT IN ('entry_erased', 'subject_erased')
+     AND v.position IN (SELECT p::bigint FROM jsonb_array_elements_text(coalesce(e.doc -> 'positions', '[]')) p);
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END $function$
