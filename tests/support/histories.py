@@ -82,12 +82,13 @@ class History:
         grandbo = memory._grandbo
         self._proposer = grandbo.tenant(memory.tenant.name, principal="agent:scout", roles=("investigator",))
         self._second = grandbo.tenant(memory.tenant.name, principal="human:second", roles=("investigator",))
+        self._confirmer = grandbo.tenant(memory.tenant.name, principal="human:confirmer")
         self._about: list[UUID] = []
 
     def act(self, number: int, draws: random.Random) -> None:
         """The verb of this number, as the draws have it."""
         self._random = draws
-        verbs = [*self._verbs(), *[lambda _one: self._propose_about_somebody()] * 2]
+        verbs = [*self._verbs(), *[lambda _one: self._propose_about_somebody()] * 2, *[self._erase_a_revision] * 2]
         self._try(verbs[number % len(verbs)])
 
     def judge(self, draws: random.Random) -> None:
@@ -192,6 +193,13 @@ class History:
             )
         if decide == "reopen":
             self._memory.reopen_candidate(made.candidate_id, reason="r")
+
+    def _erase_a_revision(self, one: UUID) -> None:
+        """Two people take the words out of some revision."""
+        revisions = self._memory.history(one)
+        number = self._random.choice(revisions)["revision"]
+        asked = self._memory.request_erasure(one, "request", revisions=[number])
+        self._confirmer.confirm_erasure(asked.erasure_id)
 
     def _propose_about_somebody(self) -> None:
         """Somebody without people of their own: who administers decides, as above, or all about them is forgotten."""
