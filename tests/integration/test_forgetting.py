@@ -587,7 +587,7 @@ class TestAtOnce:
 
 
 class TestBrokenOff:
-    @pytest.mark.parametrize("step", ["count_rows", "steps_for", "take_out", "remove_traces"])
+    @pytest.mark.parametrize("step", ["count_rows", "append", "take_out", "remove_traces"])
     def test_an_error_at_any_step_leaves_everything(
         self,
         admin: TenantMemory,
@@ -616,7 +616,7 @@ class TestBrokenOff:
         "step",
         [
             "forgetting.count_rows",
-            "forgetting.steps_for",
+            "forgetting.append",
             "forgetting.take_out",
             "forgetting.remove_traces",
             "erasing._done",

@@ -461,7 +461,7 @@ class TestRefused:
         ("module", "step"),
         [
             (erasing, "plan_for"),
-            (erasing_revisions, "steps_for"),
+            (erasing_revisions, "append"),
             (erasing_revisions, "remake_entry"),
             (erasing_revisions, "remove_revision_traces"),
             (erasing, "_done"),
