@@ -265,6 +265,12 @@ class DatabaseBehind(ConfigurationError):
     code = "database_behind"
 
 
+class NotDistributable(ConfigurationError):
+    """The tables cannot be distributed: there is no Citus, or something does not fit; nothing was changed."""
+
+    code = "not_distributable"
+
+
 class ErasureMissing(ConfigurationError):
     """The database holds what was erased: it was restored from before. Run `grandbo restore-check --apply` first."""
 
@@ -354,9 +360,6 @@ class EmbedderMisconfigured(EmbedderError):
 
     code = "embedder_misconfigured"
     exit_code = 3
-
-
-# -- history -----------------------------------------------------------------------------------------------------------
 
 
 class MomentUnknown(InvalidInput):

@@ -82,8 +82,8 @@ class TestShow:
         for position, before in shown.items():
             then = memory.show_entry(entry, as_of_position=position)
             assert position == then.pop("as_of")["position"]
-        unlike_now = {"erased": False}
-        assert {name: value for name, value in before.items() if name != "feedback"} | unlike_now == then
+            unlike_now = {"erased": False}
+            assert {name: value for name, value in before.items() if name != "feedback"} | unlike_now == then
 
     def test_a_time_means_the_last_position_by_then(self, memory: TenantMemory, entry: uuid.UUID) -> None:
         """In whatever zone the time is given, across the hour that a zone has twice too."""

@@ -10,38 +10,10 @@ import pytest
 
 from grandbo.storage import compiling
 from grandbo.storage.compiling import CompiledStatement, Executable
-from grandbo.storage.tables import SCHEMA, SCRATCH_SCHEMA
-from grandbo.storage.walls import (
-    CANDIDATE_POLICIES,
-    CARE_POLICIES,
-    ERASURE_POLICIES,
-    FEEDBACK_POLICIES,
-    HOOK_POLICIES,
-    LINK_POLICIES,
-    LOG_POLICIES,
-    NOTE_POLICIES,
-    OPERATIONAL_POLICIES,
-    PROJECTION_POLICIES,
-    RECEIPT_ENTRY_POLICIES,
-    scratch_policies,
-    unwall_statements,
-    wall_statements,
-)
+from grandbo.storage.tables import SCHEMA
+from grandbo.storage.walls import WALLED, unwall_statements, wall_statements
 
 Connection = psycopg.Connection[tuple[object, ...]]
-
-_PROJECTIONS = PROJECTION_POLICIES | LINK_POLICIES | CANDIDATE_POLICIES | FEEDBACK_POLICIES
-_ALL_POLICIES = (
-    LOG_POLICIES
-    | _PROJECTIONS
-    | OPERATIONAL_POLICIES
-    | RECEIPT_ENTRY_POLICIES
-    | NOTE_POLICIES
-    | CARE_POLICIES
-    | ERASURE_POLICIES
-    | HOOK_POLICIES
-)
-_POLICIES = {SCHEMA: _ALL_POLICIES, SCRATCH_SCHEMA: scratch_policies(_PROJECTIONS)}
 
 _COLUMN = r"[a-z_.]*\b"
 # Each predicate has its placeholder, with the cast that tells the server its type: it stays in use when the predicate
@@ -93,14 +65,14 @@ def _always_true(found: re.Match[str]) -> str:
 
 def without_row_security(conn: Connection) -> None:
     """No table has row-level security any more: the explicit predicates alone are left."""
-    for schema, policies in _POLICIES.items():
+    for schema, policies in WALLED.items():
         for table in policies:
             conn.execute(f"ALTER TABLE {schema}.{table} DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY")
 
 
 def as_distributed(conn: Connection) -> None:
     """The policies in the form of a distributed server: without the restrictive walls, without sub-selects."""
-    for schema, policies in _POLICIES.items():
+    for schema, policies in WALLED.items():
         for statement in unwall_statements(schema, policies):
             conn.execute(statement)
         for statement in wall_statements(schema, policies, distributed=True):

@@ -13,6 +13,7 @@ import typer
 
 from grandbo.cli.call import Call, command
 from grandbo.cli.output import print_json, say, tell
+from grandbo.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from grandbo.library import Grandbo
@@ -118,21 +119,64 @@ def worker(call: Call) -> None:
             background.stop()
 
 
-def migrate(call: Call) -> None:
+def migrate(
+    call: Call,
+    distribute: Annotated[
+        bool, typer.Option("--distribute", help="Then spread the tables over the nodes of a Citus cluster, by tenant.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --distribute: check that the schema fits, print the statements.")
+    ] = False,
+) -> None:
     """
     Create or upgrade the schema.
 
     Safe when several processes do it at once. On your own server it connects with GRANDBO_ADMIN_DATABASE_URL, which
     may create roles and extensions, and sets up the login of GRANDBO_DATABASE_URL. The embedded server is migrated
     whenever it is opened.
+
+    With --distribute it needs the extension citus in the database; run it again after each upgrade.
     """
-    before, after = migrate_database(call.settings())
+    if dry_run and not distribute:
+        raise InvalidInput("--dry-run says what --distribute would do; give both.", field="dry_run")
+    settings = call.settings()
+    if distribute and settings.database_url is None:
+        raise ConfigurationError("The embedded server is one machine; set GRANDBO_DATABASE_URL to distribute another.")
+    if dry_run:
+        _say_distribution(call, _planned(settings))
+        return
+    before, after = migrate_database(settings)
+    if distribute:
+        from grandbo.storage import distributing
+
+        _say_distribution(call, distributing.distribute(_admin(settings)))
+        return
     if call.json:
         print_json({"before": before, "after": after})
     elif before == after:
         say(f"The schema is at revision {after} already.")
     else:
         say(f"Migrated from {before or 'nothing'} to revision {after}.")
+
+
+def _planned(settings: Settings) -> list[str]:
+    from grandbo.storage import distributing
+
+    return distributing.planned(_admin(settings))
+
+
+def _admin(settings: Settings) -> str:
+    url = settings.admin_database_url or settings.database_url
+    assert url is not None
+    return url.get_secret_value()
+
+
+def _say_distribution(call: Call, statements: list[str]) -> None:
+    if call.json:
+        print_json({"statements": statements})
+        return
+    for statement in statements:
+        say(f"{statement};")
 
 
 def migrate_database(settings: Settings) -> tuple[str | None, str]:

@@ -211,3 +211,23 @@ def _policy(table: str, policy: Policy, distributed: bool) -> str:
     using = "" if policy.command == "INSERT" else f" USING ({condition})"
     check = "" if policy.command in ("SELECT", "DELETE") else f" WITH CHECK ({condition})"
     return f"CREATE POLICY {policy.name} ON {table} FOR {policy.command} TO {policy.roles}{using}{check}"
+
+
+_PROJECTED = PROJECTION_POLICIES | LINK_POLICIES | CANDIDATE_POLICIES | FEEDBACK_POLICIES | SUBJECT_POLICIES
+# Every table that belongs to a tenant, by schema.
+WALLED: dict[str, dict[str, tuple[Policy, ...]]] = {
+    "grandbo": (
+        LOG_POLICIES
+        | _PROJECTED
+        | OPERATIONAL_POLICIES
+        | RECEIPT_ENTRY_POLICIES
+        | NOTE_POLICIES
+        | CARE_POLICIES
+        | ERASURE_POLICIES
+        | PEPPER_POLICIES
+        | CONFIRMATION_POLICIES
+        | HOOK_POLICIES
+        | SUBSCRIPTION_POLICIES
+    ),
+    "grandbo_scratch": scratch_policies(_PROJECTED),
+}
