@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -47,10 +48,9 @@ def doors(home: Path, rounds: int, seconds: int) -> dict[str, Any]:
         with up(environment) as (_, url):
             overhead = asyncio.run(_overhead(memory, url, token, [next(topics) for _ in range(WARM_TOPICS)], rounds))
             warm = itertools.cycle([next(topics) for _ in range(WARM_TOPICS)])
-            cold_rate = asyncio.run(_sustained(url, token, topics, seconds))
+            cold = asyncio.run(_sustained(url, token, topics, seconds))
             asyncio.run(_sustained(url, token, warm, 1))
-            warm_rate = asyncio.run(_sustained(url, token, warm, seconds))
-    return {**overhead, "recalls_per_second_cold": cold_rate, "recalls_per_second_warm": warm_rate}
+            return {**overhead, "cold": cold, "warm": asyncio.run(_sustained(url, token, warm, seconds))}
 
 
 def _topics(sample: list[bytes]) -> Iterator[str]:
@@ -118,21 +118,30 @@ def _post(bare: http.client.HTTPConnection, path: str, token: str, document: dic
     assert answer.status == 200
 
 
-async def _sustained(url: str, token: str, topics: Iterator[str], seconds: float) -> float:
-    """Recalls a second that some clients get together; they share the processors with the service."""
+async def _sustained(url: str, token: str, topics: Iterator[str], seconds: float) -> dict[str, float]:
+    """
+    Recalls a second that some clients get together, and how long each waits, in milliseconds.
+
+    They share the processors with the service.
+    """
     until = time.monotonic() + seconds
+    waits: list[float] = []
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
 
-        async def ask() -> int:
-            answered = 0
-            while time.monotonic() < until:
+        async def ask() -> None:
+            while (started := time.monotonic()) < until:
                 (await client.post(f"{url}/v1/recall", json={"topic": next(topics)})).raise_for_status()
-                answered += 1
-            return answered
+                waits.append(time.monotonic() - started)
 
-        started = time.monotonic()
-        answered = sum(await asyncio.gather(*(ask() for _ in range(CLIENTS))))
-    return round(answered / (time.monotonic() - started), 1)
+        began = time.monotonic()
+        await asyncio.gather(*(ask() for _ in range(CLIENTS)))
+        rate = len(waits) / (time.monotonic() - began)
+    cuts = statistics.quantiles(waits, n=20)
+    return {
+        "per_second": round(rate, 1),
+        "p50_ms": round(statistics.median(waits) * 1000, 1),
+        "p95_ms": round(cuts[-1] * 1000, 1),
+    }
 
 
 @contextmanager

@@ -15,9 +15,13 @@ import numpy.typing as npt
 
 from grandbo.embedding.provider import Kind, Provider, RawVectors, Vectors
 from grandbo.embedding.stamp import DIMENSIONS, Stamp
+from grandbo.embedding.together import Together
 from grandbo.errors import EmbedderError, EmbedderRefused, EmbedderTransient
 
 _LEAST_NORM: Final = 1e-9
+# Calls for topics at once, to a provider that does not say; and topics in one call.
+_LANES: Final = 8
+_TOPICS_AT_ONCE: Final = 16
 
 
 def pad(vectors: npt.NDArray[Any]) -> Vectors:
@@ -49,6 +53,11 @@ class Embedder:
         self._topics: OrderedDict[bytes, Vectors] = OrderedDict()
         self._running: dict[bytes, Future[Vectors]] = {}
         self._lock = threading.Lock()
+        self._together = Together(
+            lambda topics: self.embed_padded(topics, "query"),
+            most=min(_TOPICS_AT_ONCE, max(1, provider.max_texts)),
+            lanes=getattr(provider, "lanes", _LANES),
+        )
         self._digest_key = secrets.token_bytes(32)
         self._topics_embedded = 0
 
@@ -93,7 +102,8 @@ class Embedder:
         """
         Give float32[1024], read-only, for a topic; the same topic again costs nothing.
 
-        Callers that ask for the same topic at once share one call. A failure reaches them all and is forgotten.
+        Callers that ask for the same topic at once share one call, and a failure reaches them all and is forgotten.
+        Different topics that come while the provider is busy go to it together.
         """
         key = hashlib.blake2b(
             f"{self.stamp.id}\n{topic}".encode("utf-8", "surrogatepass"), key=self._digest_key, digest_size=32
@@ -127,7 +137,7 @@ class Embedder:
 
     def _embed_topic_for_all(self, key: bytes, topic: str, mine: Future[Vectors]) -> Vectors:
         try:
-            vector: Vectors = self.embed_padded([topic], "query")[0]
+            vector = self._together.vector(topic)
             vector.setflags(write=False)
         except BaseException as error:
             with self._lock:

@@ -72,6 +72,11 @@ class LocalProvider:
         self._model: _Model | None = None
 
     @property
+    def lanes(self) -> int:
+        """Calls at once that the machine has processors for."""
+        return max(1, _cpus() // self._threads)
+
+    @property
     def stamp(self) -> Stamp:
         """The space; for the packaged model without loading it. Its revision is the start of the file's SHA-256."""
         if self._file is None:

@@ -20,7 +20,7 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
 class Provider(Protocol):
-    """A model, near or far. It may also have a `close()`."""
+    """A model, near or far. It may also have a `close()`, and `lanes`: how many calls at once it is to get at most."""
 
     @property
     def stamp(self) -> Stamp:
