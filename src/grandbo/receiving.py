@@ -105,10 +105,17 @@ class Receiving(Verbs):
         require(self.principal, "administer")
         return inbox.show_delivery(self._database, self.tenant.tenant_id, delivery_id)
 
-    def retry_delivery(self, delivery_id: UUID) -> dict[str, Any]:
-        """Have it mapped again; raises `NotFound`, `IllegalTransition` where its body is gone."""
+    def retry_delivery(self, delivery_id: UUID, *, subject: UUID | str | None = None) -> dict[str, Any]:
+        """
+        Have it mapped again; raises `NotFound`, `IllegalTransition` where its body is gone.
+
+        Args:
+            subject: whom it is about, by id or reference, where it speaks of somebody: what comes of it, and all that
+                is told of the same incident later, is about that subject.
+        """
         require(self.principal, "administer")
-        again = inbox.retry_delivery(self._database, self.tenant.tenant_id, delivery_id, clock=self._clock())
+        who = (self._database, self.tenant.tenant_id, delivery_id)
+        again = inbox.retry_delivery(*who, subject=subject, clock=self._clock())
         self._changed()
         return again
 

@@ -188,10 +188,17 @@ def retry(
     call: Call,
     delivery_id: _DeliveryId,
     now: Annotated[bool, typer.Option("--now", help="Map it in this process, without waiting for the worker.")] = False,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="SUBJECT", help="Whom it is about: an id or a reference.")
+    ] = None,
 ) -> None:
-    """Map a delivery again, whatever became of it."""
+    """
+    Map a delivery again, whatever became of it.
+
+    One that speaks of somebody is dead with the code subject_missing until --subject says of whom.
+    """
     with call.memory() as memory:
-        told = memory.retry_delivery(_id_of(delivery_id))
+        told = memory.retry_delivery(_id_of(delivery_id), subject=subject)
         if now:
             memory.map_deliveries()
             told = memory.delivery(_id_of(delivery_id))

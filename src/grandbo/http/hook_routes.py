@@ -22,6 +22,7 @@ from grandbo.http.hook_schemas import (
     DeliveryAnswerDocument,
     DeliveryDocument,
     DeliveryPageDocument,
+    DeliverySubjectDocument,
     FullDeliveryDocument,
     HooksDocument,
     HookTestDocument,
@@ -160,6 +161,7 @@ def inbox_routes(grandbo: Grandbo) -> APIRouter:
     """The routes of what was delivered."""
     routes = APIRouter(prefix="/v1/inbox")
     Caller = Annotated[TenantMemory, Depends(caller_of(grandbo))]
+    Body = Annotated[bytes, Depends(read_json_body)]
 
     @routes.get(
         "",
@@ -196,6 +198,22 @@ def inbox_routes(grandbo: Grandbo) -> APIRouter:
     def retry_delivery(memory: Caller, delivery_id: UUID) -> Response:
         """Whatever became of it."""
         return JSONResponse(memory.retry_delivery(delivery_id))
+
+    @routes.post(
+        "/{delivery_id}/subject",
+        operation_id="name_subject_of_delivery",
+        summary="Say whom a delivery is about, and map it again",
+        response_class=JSONResponse,
+        responses={
+            200: answers(DeliveryDocument, "The delivery."),
+            **problems(400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 503),
+        },
+        openapi_extra=json_body(DeliverySubjectDocument, "Whom it is about."),
+    )
+    def name_subject(memory: Caller, delivery_id: UUID, body: Body) -> Response:
+        """One that speaks of somebody is dead with `subject_missing` until then."""
+        subject = read_fields(parse_json(body), ("subject",), required=("subject",))["subject"]
+        return JSONResponse(memory.retry_delivery(delivery_id, subject=subject))
 
     @one("drop_delivery", "DELETE", "", "Give a delivery up", DeliveryDocument)
     def drop_delivery(memory: Caller, delivery_id: UUID) -> Response:

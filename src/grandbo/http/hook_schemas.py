@@ -10,6 +10,7 @@ from grandbo.hooks.sources import SOURCES
 from grandbo.http.schemas import SAYING, Document
 from grandbo.memory.hooks import NAME_LIMIT
 from grandbo.memory.inbox import DeliveryState
+from grandbo.memory.subjects import REFERENCE_LIMIT
 
 
 class NewHookDocument(Document):
@@ -136,8 +137,19 @@ class DeliveryDocument(Document):
     error_code: str | None
     note: str
     outcomes: list[DeliveryOutcomeDocument]
+    subject_id: str | None = Field(
+        json_schema_extra={"format": "uuid"}, description="Whom it is about, where a person has named somebody."
+    )
     bytes: int
     has_body: bool
+
+
+class DeliverySubjectDocument(Document):
+    """Whom a delivery is about."""
+
+    model_config = ConfigDict(extra="forbid", title="DeliverySubject")
+
+    subject: str = Field(min_length=1, max_length=REFERENCE_LIMIT, pattern=SAYING, description="An id or a reference.")
 
 
 class FullDeliveryDocument(DeliveryDocument):
@@ -167,6 +179,7 @@ HOOK_DOCUMENTS: tuple[type[BaseModel], ...] = (
     HookTestDocument,
     DeliveryAnswerDocument,
     DeliveryDocument,
+    DeliverySubjectDocument,
     FullDeliveryDocument,
     DeliveryPageDocument,
 )

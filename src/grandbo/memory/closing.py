@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import Conflict, NotFound
+from grandbo.events.log import streams_of
 from grandbo.events.models import Policy
 from grandbo.finding_limits import EVIDENCE_LIMIT, TAGS_LIMIT
 from grandbo.hooks.drafts import Draft
@@ -39,6 +40,7 @@ NO_CAUSE = ("no_cause",)
 _PROMPT = "The source closed this incident without a cause: write down what caused it before you approve this."
 _CAUSE = "The source tells the cause of this incident; check it before you approve this."
 _CHANGED = "The source tells more, or other, of this incident."
+_NAMED = "It is told now whom it is about; it is proposed anew, under its subject."
 _PRIVATE = "The source has restricted this incident."
 _TOLD = ("title", "summary", "body", "service")
 
@@ -76,6 +78,8 @@ class Incident:
     candidate_id: UUID | None = None
     entry_id: UUID | None = None
     outcome: str = "collected"
+    # Whom it is about, where a person has named somebody: all that is told of it from then on is.
+    subject_id: UUID | None = None
 
     def told(self) -> dict[str, Any]:
         """What came of it, as plain values."""
@@ -100,14 +104,19 @@ class Closing:
         self._principal = Principal("hook", hook.principal_id, hook.name, frozenset({"hook", "admin"}))
         self._candidates = Candidates(database, tenant_id, self._principal, policy, clock)
 
-    def apply(self, draft: Draft, received_at: datetime) -> dict[str, Any]:
+    def apply(self, draft: Draft, received_at: datetime, subject_id: UUID | None = None) -> dict[str, Any]:
         """
         Take one draft in; gives what came of it.
+
+        Args:
+            subject_id: whom it is about, where a person has named somebody.
 
         Raises:
             Conflict: another delivery of this incident was faster. Whatever the verbs raise.
         """
         record = self._read(draft.incident_id)
+        is_named_now = subject_id is not None and subject_id != record.subject_id
+        record = replace(record, subject_id=subject_id or record.subject_id)
         if draft.is_drill:
             return replace(record, outcome="drill", candidate_id=None, entry_id=None).told()
         if record.outcome == "erased":
@@ -118,7 +127,8 @@ class Closing:
             return self._keep(self._withheld(record)).told()
         before = record.said or {}
         said = fold(before, draft, received_at)
-        if record.applied is not None and said == before and said.get("said_at") == utc_text(received_at):
+        is_of_this = said == before and said.get("said_at") == utc_text(received_at)
+        if record.applied is not None and is_of_this and not is_named_now:
             # Taken in by this very delivery, which was broken off before it was done with: it came to what it came to.
             return record.told()
         record = replace(record, said=said, is_private=is_private)
@@ -126,6 +136,8 @@ class Closing:
             return self._keep(replace(record, outcome="collected")).told()
         document = document_of_incident(record.source, record.incident_id, said)
         document["visibility"] = self._policy.tiers[-1] if is_private else None
+        if record.subject_id is not None:
+            document["subject"] = str(record.subject_id)
         if document == record.applied:
             return self._keep(replace(record, outcome="unchanged")).told()
         is_new_cause = has_cause(said) and not has_cause(before)
@@ -135,11 +147,18 @@ class Closing:
     # -- what is done --------------------------------------------------------------------------------------------------
 
     def _remember(self, record: Incident, document: dict[str, Any], is_new_cause: bool) -> Incident:
-        assert record.said is not None
+        if record.entry_id is not None and self._is_about_another(record, record.entry_id):
+            # What is there names nobody, or somebody else, and cannot take in what is about this one.
+            record = replace(record, entry_id=None, candidate_id=None)
         if record.entry_id is not None:
             return self._correct(record, record.entry_id, document)
         waiting = self._waiting(record)
-        if self._hook.direct and has_cause(record.said):
+        if waiting is not None and waiting.subject_id != record.subject_id:
+            self._candidates.withdraw(
+                waiting.candidate_id, reason=_NAMED, command_id=self._command(record, "withdraw_unnamed")
+            )
+            record, waiting = replace(record, candidate_id=None), None
+        if self._hook.direct and has_cause(record.said or {}):
             return self._record(record, document, waiting)
         if waiting is not None:
             return self._amend(record, waiting, document)
@@ -185,7 +204,7 @@ class Closing:
         changes = {
             name: value
             for name, value in document.items()
-            if value is not None and value != before.get(name) and name != "incident"
+            if value is not None and value != before.get(name) and name not in ("incident", "subject")
         }
         # A reviewer's wording stays.
         kept = [name for name in _TOLD if name in changes and content[name] not in (before.get(name), changes[name])]
@@ -269,6 +288,13 @@ class Closing:
         with self._database.transaction("auditor", self._tenant_id, read_only=True) as transaction:
             rows = transaction.execute(CANDIDATE, params)
         return CandidateState.of_row(rows[0]) if rows else None
+
+    def _is_about_another(self, record: Incident, entry_id: UUID) -> bool:
+        if record.subject_id is None:
+            return False
+        with self._database.transaction("auditor", self._tenant_id, read_only=True) as transaction:
+            about = streams_of(transaction, self._tenant_id, [entry_id])[1].get(entry_id)
+        return about != record.subject_id
 
     def _entry(self, entry_id: UUID) -> Row:
         with self._database.transaction("auditor", self._tenant_id, read_only=True) as transaction:

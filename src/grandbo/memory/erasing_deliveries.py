@@ -14,7 +14,8 @@ from grandbo.storage.tables import entries, inbox, incidents
 from grandbo.storage.tenancy import of_tenant
 
 _ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
-_it_told = sa.or_(incidents.c.entry_id == _ids, incidents.c.candidate_id == _ids)
+_about = sa.bindparam("about", type_=sa.Uuid)
+_it_told = sa.or_(incidents.c.entry_id == _ids, incidents.c.candidate_id == _ids, incidents.c.subject_id == _about)
 _NOTHING: dict[str, str] = {}
 # The row stays, for it knows the delivery again by a digest: sent once more, it is not taken in as new.
 _EMPTY = (
@@ -22,11 +23,14 @@ _EMPTY = (
     .where(
         of_tenant(inbox),
         inbox.c.body.is_not(None),
-        sa.exists().where(
-            of_tenant(incidents),
-            incidents.c.source == inbox.c.source,
-            incidents.c.incident_id == sa.any_(inbox.c.incident_ids),
-            _it_told,
+        sa.or_(
+            inbox.c.subject_id == _about,
+            sa.exists().where(
+                of_tenant(incidents),
+                incidents.c.source == inbox.c.source,
+                incidents.c.incident_id == sa.any_(inbox.c.incident_ids),
+                _it_told,
+            ),
         ),
     )
     .values(
@@ -56,10 +60,11 @@ _FORGET = (
 
 
 def forget_deliveries(
-    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], at: datetime
+    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], at: datetime, about: UUID | None = None
 ) -> dict[str, int]:
     """
-    Empty the deliveries that the entry, or its candidates, came from, and what they said together.
+    Empty the deliveries that the entry, or its candidates, came from, or that are about a subject, and what they said
+    together.
 
     What the source says of that incident later is not taken in any more, unless the entry was kept. To be called once
     the entry's own rows are gone.
@@ -67,6 +72,6 @@ def forget_deliveries(
     Returns:
         How many rows of which store.
     """
-    key = {"tenant_id": tenant_id, "ids": list(streams)}
+    key = {"tenant_id": tenant_id, "ids": list(streams), "about": about}
     emptied, forgotten = transaction.batch([(_EMPTY, {**key, "at": at}), (_FORGET, key)])
     return {"deliveries": len(emptied), "incidents": len(forgotten)}

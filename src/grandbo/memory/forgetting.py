@@ -21,7 +21,7 @@ from grandbo.memory.traces import count_rows, quoting_streams, remove_traces
 from grandbo.projections.runner import append
 from grandbo.storage.database import Transaction
 from grandbo.storage.subject_keys import DESTROY_KEY
-from grandbo.storage.tables import confirmations, entries, erasures, events
+from grandbo.storage.tables import candidates, confirmations, entries, erasures, events, incidents
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock
 
@@ -29,6 +29,21 @@ _subject = sa.bindparam("subject", type_=sa.Uuid)
 _ABOUT = sa.select(events.c.stream_id).where(of_tenant(events), events.c.subject_id == _subject).distinct()
 _ENTRIES = sa.select(entries.c.entry_id).where(
     of_tenant(entries), entries.c.entry_id == sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
+)
+# What was proposed of an incident in the clear, before a person said that it is about the subject.
+_OF_ITS_INCIDENTS = (
+    sa.select(candidates.c.candidate_id)
+    .join(
+        incidents,
+        sa.and_(
+            incidents.c.tenant_id == candidates.c.tenant_id,
+            incidents.c.source == candidates.c.incident_source,
+            incidents.c.incident_id == candidates.c.incident_id,
+        ),
+    )
+    .where(
+        of_tenant(candidates), of_tenant(incidents), incidents.c.subject_id == _subject, candidates.c.entry_id.is_(None)
+    )
 )
 # A request to erase an entry that is gone has nothing left to erase.
 _CANCEL_REQUESTS = (
@@ -53,7 +68,8 @@ def streams_about(transaction: Transaction, tenant_id: UUID, subject_id: UUID) -
     about = {row["stream_id"] for row in rows} - {subject_id}
     found = transaction.execute(_ENTRIES, {"tenant_id": tenant_id, "ids": list(about)})
     quoting = quoting_streams(transaction, tenant_id, [row["entry_id"] for row in found])
-    return [subject_id, *sorted(about | set(quoting))]
+    before = transaction.execute(_OF_ITS_INCIDENTS, {"tenant_id": tenant_id, "subject": subject_id})
+    return [subject_id, *sorted(about | set(quoting) | {row["candidate_id"] for row in before})]
 
 
 def erase_subject(
@@ -94,7 +110,7 @@ def take_out(
     # Only now: whoever was about to let something wait for this subject held its row, and has committed.
     waited = transaction.execute(_CANCEL_CONFIRMATIONS, {"tenant_id": tenant_id, "subject": subject_id})
     requests = transaction.execute(_CANCEL_REQUESTS, {"tenant_id": tenant_id, "ids": list(streams)})
-    told, removed = remove_traces(transaction, tenant_id, streams, position, at)
+    told, removed = remove_traces(transaction, tenant_id, streams, position, at, about=subject_id)
     return {
         "keys": int(bool(destroyed)),
         "confirmations": len(waited),

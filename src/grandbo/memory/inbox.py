@@ -15,6 +15,7 @@ from grandbo.errors import IllegalTransition, InvalidInput, NotFound
 from grandbo.hooks.sources import SOURCES
 from grandbo.memory.hooks import Hook
 from grandbo.memory.importing import parse_json
+from grandbo.memory.subjects import find_subject, locked_subject
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import inbox
 from grandbo.storage.tenancy import TENANT, of_tenant
@@ -64,7 +65,15 @@ _KNOWN = sa.select(inbox.c.delivery_id).where(
 _RETRY = (
     sa.update(inbox)
     .where(_is_it, inbox.c.body.is_not(None), inbox.c.state != "dropped")
-    .values(state="received", attempts=0, next_attempt_at=_now, error_code=None, note="", done_at=None)
+    .values(
+        state="received",
+        attempts=0,
+        next_attempt_at=_now,
+        error_code=None,
+        note="",
+        done_at=None,
+        subject_id=sa.func.coalesce(sa.bindparam("about", type_=sa.Uuid), inbox.c.subject_id),
+    )
     .returning(inbox)
 )
 _DROP = (
@@ -134,6 +143,7 @@ def store_delivery(
         "note": "",
         "outcomes": [],
         "done_at": None,
+        "subject_id": None,
     }
     with database.transaction("writer", hook.tenant_id) as transaction:
         if transaction.execute(_STORE, row):
@@ -198,16 +208,24 @@ def show_delivery(database: Database, tenant_id: UUID, delivery_id: UUID) -> dic
     return {**shown(row, has_body=body is not None), "headers": row["headers"], "body": body}
 
 
-def retry_delivery(database: Database, tenant_id: UUID, delivery_id: UUID, *, clock: Clock = utc_now) -> dict[str, Any]:
+def retry_delivery(
+    database: Database, tenant_id: UUID, delivery_id: UUID, *, subject: object = None, clock: Clock = utc_now
+) -> dict[str, Any]:
     """
     Map it again, whatever became of it.
 
+    Args:
+        subject: whom it is about, by id or reference, where it speaks of somebody.
+
     Raises:
-        NotFound. IllegalTransition: its body is not there any more.
+        NotFound, SubjectErased. IllegalTransition: its body is not there any more.
     """
     key = {"tenant_id": tenant_id, "which": delivery_id}
+    about = None if subject is None else find_subject(database, tenant_id, subject)
     with database.transaction("writer", tenant_id) as transaction:
-        rows = transaction.execute(_RETRY, {**key, "now": clock()})
+        if about is not None:
+            locked_subject(transaction, tenant_id, about)
+        rows = transaction.execute(_RETRY, {**key, "now": clock(), "about": about})
         if not rows:
             _found(transaction.execute(_ONE, key))
             raise IllegalTransition("Its body is not kept any more, so there is nothing to map.")
@@ -235,6 +253,7 @@ def shown(row: Row, *, has_body: bool) -> dict[str, Any]:
         "error_code": row["error_code"],
         "note": row["note"],
         "outcomes": row["outcomes"],
+        "subject_id": str(row["subject_id"]) if row["subject_id"] else None,
         "bytes": row["body_bytes"],
         "has_body": has_body,
     }

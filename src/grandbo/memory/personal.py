@@ -29,8 +29,16 @@ from grandbo.memory.finding import StatedTime, Submitted, explained, submitted_t
 from grandbo.memory.policy import require, require_writing
 from grandbo.memory.remembered import Author, Fact, decide_remember, same_fact_query
 from grandbo.memory.screening import Screening
-from grandbo.memory.subjects import SUBJECT, Subject, active_subject, find_subject, key_of_subject, name_in
-from grandbo.storage.database import Database, Row, Transaction
+from grandbo.memory.subjects import (
+    SUBJECT,
+    Subject,
+    active_subject,
+    find_subject,
+    key_of_subject,
+    locked_subject,
+    name_in,
+)
+from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import confirmations
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Acknowledgement, Clock, Principal, digest_of, new_id, utc_now, utc_text
@@ -48,7 +56,6 @@ _WAITING = (
     .select_from(confirmations)
     .where(of_tenant(confirmations), confirmations.c.subject_id == _subject)
 )
-_LOCK_SUBJECT = SUBJECT.with_for_update()
 _FIND = sa.select(confirmations).where(of_tenant(confirmations), confirmations.c.confirmation_id == _which)
 _DROP = (
     sa.delete(confirmations)
@@ -162,7 +169,7 @@ def ask_to_remember(
     with database.transaction("writer", tenant_id) as transaction:
         about = {"tenant_id": tenant_id, "subject": subject_id}
         # The row is locked against an erasure that runs at the same time: what it does not see must not be left over.
-        subject = _locked_subject(transaction, tenant_id, subject_id)
+        subject = locked_subject(transaction, tenant_id, subject_id)
         transaction.execute(_SWEEP, {"tenant_id": tenant_id, "now": asked_at})
         if transaction.execute(_WAITING, about)[0]["n"] >= WAITING_LIMIT:
             raise QuotaExceeded(
@@ -324,12 +331,6 @@ def remembered_by(appended: Appended, seen: Sequence[Row]) -> Remembered:
     row = seen[0]
     known = Acknowledgement(row["entry_id"], row["revision"], row["position"], row["hash"].hex(), created=False)
     return Remembered(known, appended=False)
-
-
-def _locked_subject(transaction: Transaction, tenant_id: UUID, subject_id: UUID) -> Subject:
-    transaction.execute(_LOCK_SUBJECT, {"tenant_id": tenant_id, "subject": subject_id})
-    # Read once it is ours: whoever held it may have been an erasure.
-    return active_subject(transaction, tenant_id, subject_id)
 
 
 def _require_person(principal: Principal) -> None:

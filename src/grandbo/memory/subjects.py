@@ -52,6 +52,7 @@ PRIVATE_TIER = "subject_"
 
 _subject = sa.bindparam("subject", type_=sa.Uuid)
 SUBJECT = sa.select(subjects).where(of_tenant(subjects), subjects.c.subject_id == _subject)
+_LOCK_SUBJECT = SUBJECT.with_for_update()
 _ALL = sa.select(subjects).where(of_tenant(subjects)).order_by(subjects.c.position, subjects.c.subject_id)
 _OWN = sa.select(subjects.c.subject_id).where(
     of_tenant(subjects),
@@ -235,6 +236,13 @@ def active_subject(transaction: Transaction, tenant_id: UUID, subject_id: UUID) 
     if found.state == "erased":
         raise SubjectErased
     return found
+
+
+def locked_subject(transaction: Transaction, tenant_id: UUID, subject_id: UUID) -> Subject:
+    """The same, locked against an erasure that runs at the same time. Raises `NotFound`, `SubjectErased`."""
+    transaction.execute(_LOCK_SUBJECT, {"tenant_id": tenant_id, "subject": subject_id})
+    # Read once it is ours: whoever held it may have been an erasure.
+    return active_subject(transaction, tenant_id, subject_id)
 
 
 def show_subject(database: Database, tenant_id: UUID, principal: Principal, named: object) -> Subject:

@@ -124,10 +124,19 @@ def quoting_revisions(
 
 
 def remove_traces(
-    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], position: int, at: datetime
+    transaction: Transaction,
+    tenant_id: UUID,
+    streams: Sequence[UUID],
+    position: int,
+    at: datetime,
+    *,
+    about: UUID | None = None,
 ) -> tuple[dict[str, int], int]:
     """
     Take out of receipts, deliveries, waiting work and the log what the erasure at this position names.
+
+    Args:
+        about: the subject that is erased, whose deliveries go too.
 
     Gives how many rows of which store told of it, and how many bodies there were.
     """
@@ -135,7 +144,7 @@ def remove_traces(
     key = {"tenant_id": tenant_id, "ids": list(streams)}
     gone = {str(stream) for stream in streams}
     told = {"receipts": _untell(transaction, key, _UNLIST, lambda match: match["entry_id"] in gone)}
-    told |= _forget_work(transaction, tenant_id, streams, at)
+    told |= _forget_work(transaction, tenant_id, streams, at, about)
     removed = transaction.execute_as("keyholder", REMOVE_BODIES, {"position": position}, back="writer")
     return told, int(removed[0]["removed"])
 
@@ -169,9 +178,11 @@ def remove_revision_traces(
     return told, int(whole[0]["removed"]) + int(single[0]["removed"])
 
 
-def _forget_work(transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], at: datetime) -> dict[str, int]:
+def _forget_work(
+    transaction: Transaction, tenant_id: UUID, streams: Sequence[UUID], at: datetime, about: UUID | None = None
+) -> dict[str, int]:
     """What tools delivered, and what waits."""
-    told = forget_deliveries(transaction, tenant_id, streams, at)
+    told = forget_deliveries(transaction, tenant_id, streams, at, about)
     key = {"tenant_id": tenant_id, "ids": list(streams)}
     cancelled = transaction.batch([(statement, key) for statement in _CANCEL.values()])
     return told | {name: len(rows) for name, rows in zip(_CANCEL, cancelled, strict=True)}

@@ -57,6 +57,8 @@ inbox = sa.Table(
     sa.Column("note", sa.Text, nullable=False),
     sa.Column("outcomes", pg.JSONB, nullable=False),
     sa.Column("done_at", _Time),
+    # Whom it is about, where a person has named somebody.
+    sa.Column("subject_id", sa.Uuid),
 )
 
 # What the deliveries of one incident have said so far, and what the memory was told of it.
@@ -74,4 +76,5 @@ incidents = sa.Table(
     sa.Column("entry_id", sa.Uuid),
     sa.Column("outcome", sa.Text, nullable=False),
     sa.Column("changed_at", _Time, nullable=False),
+    sa.Column("subject_id", sa.Uuid),
 )

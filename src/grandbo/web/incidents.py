@@ -28,11 +28,13 @@ def show_delivery(call: Call) -> View:
 
 def act_on_delivery(call: Call) -> Redirect:
     """Have it mapped again, or give it up."""
-    acts = {"retry": call.memory.retry_delivery, "drop": call.memory.drop_delivery}
-    act = acts.get(call.path["act"])
-    if act is None:
+    delivery_id, act = call.id_in_path("delivery_id"), call.path["act"]
+    if act == "retry":
+        call.memory.retry_delivery(delivery_id, subject=text(call.form, "subject"))
+    elif act == "drop":
+        call.memory.drop_delivery(delivery_id)
+    else:
         raise NotFound
-    act(call.id_in_path("delivery_id"))
     return Redirect(address(f"/inbox/{call.path['delivery_id']}", done=call.path["act"]))
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import structlog
 
-from grandbo.errors import GrandboError, InvalidInput, NotFound, QuotaExceeded, Unavailable
+from grandbo.errors import GrandboError, InvalidInput, NotFound, QuotaExceeded, SubjectMissing, Unavailable
 from grandbo.events.models import Policy
 from grandbo.finding_limits import NAME_LIMIT
 from grandbo.hooks.drafts import Draft, Ignored, Mapped, Unmappable
@@ -37,6 +37,7 @@ MAX_ATTEMPTS = 8
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(hours=1)
 NO_ROOM_PAUSE = timedelta(minutes=5)
+_NAME_IT = "Nothing of it is recalled. Map it again under the subject: grandbo inbox retry ID --subject SUBJECT."
 
 
 @dataclass(slots=True)
@@ -113,6 +114,8 @@ class _Work:
             return self._later(error.code, error.message, is_counted=False)
         except QuotaExceeded as error:
             return self._later(error.code, error.message, is_counted=False, pause=NO_ROOM_PAUSE)
+        except SubjectMissing as error:
+            return self._die(error.code, f"{error.message} {_NAME_IT}")
         except InvalidInput as error:
             return self._die(error.code, error.message)
         except GrandboError as error:
@@ -141,7 +144,8 @@ class _Work:
 
     def _apply(self, hook: Hook, mapped: tuple[Draft, ...]) -> str:
         closing = Closing(self._database, self._row["tenant_id"], self._policy, hook, self._clock)
-        outcomes = [closing.apply(draft, self._row["received_at"]) for draft in mapped]
+        about = self._row["subject_id"]
+        outcomes = [closing.apply(draft, self._row["received_at"], about) for draft in mapped]
         kinds = {outcome["outcome"] for outcome in outcomes}
         # What may not be here is not kept for looking at either.
         keep_body = not kinds & {"private_refused", "erased"}
