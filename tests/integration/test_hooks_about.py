@@ -169,6 +169,7 @@ class TestForgotten:
             told = tool.told("resolved", summary=said)
             assert (how == "proposed before") == (told["state"] == "mapped")
             memory.retry_delivery(delivery_id(told), subject=ZOE)
+            assert [told["delivery_id"]] == [item["delivery_id"] for item in memory.held(ZOE)["deliveries"]]
             if how != "waiting":
                 memory.map_deliveries()
             dump = [str(find_install() / "bin" / "pg_dump"), clone.admin]

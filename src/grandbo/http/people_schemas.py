@@ -106,6 +106,7 @@ class HeldDocument(Document):
     candidates: list[dict[str, Any]]
     feedback: list[dict[str, Any]]
     waiting: list[dict[str, Any]]
+    deliveries: list[dict[str, Any]]
     erasure: dict[str, Any] | None
 
 

@@ -28,6 +28,7 @@ from grandbo.storage.tables import (
     erasures,
     events,
     feedback,
+    inbox,
     principals,
     receipt_entries,
     receipts,
@@ -81,6 +82,11 @@ _WAITING = (
     .where(of_tenant(confirmations), confirmations.c.subject_id == _subject)
     .order_by(confirmations.c.asked_at, confirmations.c.confirmation_id)
 )
+_DELIVERED = (
+    sa.select(inbox.c.delivery_id, inbox.c.source, inbox.c.received_at, inbox.c.state, inbox.c.body_bytes)
+    .where(of_tenant(inbox), inbox.c.subject_id == _subject)
+    .order_by(inbox.c.received_at, inbox.c.delivery_id)
+)
 _REQUESTED = sa.select(erasures).where(of_tenant(erasures), erasures.c.subject_id == _subject)
 _NAMES = sa.select(principals.c.type, principals.c.principal_id, principals.c.name).where(of_tenant(principals))
 
@@ -118,12 +124,13 @@ class _Report:
             [
                 *((query, ids) for query in (_ENTRIES, _REVISIONS, _CANDIDATES, _FEEDBACK, _SHOWN)),
                 (_WAITING, about),
+                (_DELIVERED, about),
                 (_REQUESTED, about),
                 (_NAMES, {"tenant_id": tenant_id}),
             ]
         )
         self._entries, self._revisions, self._candidates, self._feedback, self._shown = found[:5]
-        self._waiting, self._requested, names = found[5:]
+        self._waiting, self._delivered, self._requested, names = found[5:]
         self._names = {f"{row['type']}:{row['principal_id']}": row["name"] for row in names}
 
     def document(self, name: str | None) -> dict[str, Any]:
@@ -139,6 +146,7 @@ class _Report:
             "candidates": [self._candidate(row) for row in self._candidates],
             "feedback": [self._said(row) for row in self._feedback],
             "waiting": [self._waits(row) for row in self._waiting],
+            "deliveries": [self._delivery(row) for row in self._delivered],
             "erasure": self._erasure(),
         }
 
@@ -221,6 +229,16 @@ class _Report:
             "until": utc_text(row["expires_at"]),
         }
 
+    def _delivery(self, row: Row) -> dict[str, Any]:
+        """What a tool delivered and a person has said to be about the subject; its text is in what came of it."""
+        return {
+            "delivery_id": str(row["delivery_id"]),
+            "source": row["source"],
+            "received_at": utc_text(row["received_at"]),
+            "state": row["state"],
+            "bytes": row["body_bytes"],
+        }
+
     def _erasure(self) -> dict[str, Any] | None:
         rows = sorted(self._requested, key=lambda row: row["requested_at"])
         if not rows:
@@ -266,6 +284,6 @@ def _screened(event: RecordedEvent) -> list[dict[str, Any]] | None:
 def count_of(document: Mapping[str, Any]) -> dict[str, int]:
     """How much there is of what."""
     shown: Sequence[Any] = [one for entry in document["entries"] for one in entry["shown"]]
-    return {name: len(document[name]) for name in ("entries", "candidates", "feedback", "waiting")} | {
+    return {name: len(document[name]) for name in ("entries", "candidates", "feedback", "waiting", "deliveries")} | {
         "shown": len(shown)
     }

@@ -39,6 +39,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", "## Waits to be confirmed", "")
         for waits in document["waiting"]:
             yield f"- asked {waits['asked_at']} by a {waits['asked_by']['type']}, until {waits['until']}"
+    if document["deliveries"]:
+        yield from ("", "## Delivered by tools", "")
+        for item in document["deliveries"]:
+            yield f"- {item['received_at']} by {_plain(item['source'])}, {item['state']}, {item['bytes']} bytes"
 
 
 def _entry(entry: Mapping[str, Any]) -> Iterator[str]:
