@@ -178,6 +178,48 @@ class TestReplay:
             assert f"position={position}" in jo.path()
             assert [entry["entry_id"] for entry in listed] == shown
 
+    def test_it_plays_event_by_event_and_pauses_by_keyboard(self, person: Open, memory: TenantMemory) -> None:
+        """From the first event on when it stood at the end; the address and the words go along."""
+        for _ in range(4):
+            memory.record_finding(make_finding())
+        jo = person("admin")
+        jo.page.emulate_media(reduced_motion="no-preference")
+        jo.page.clock.install()
+        jo.go("/replay")
+        jo.press("p")
+        seen = []
+        for position in (1, 2, 3):
+            jo.page.locator(f'#answer[data-position="{position}"]').wait_for()
+            seen.append((jo.page.locator("#position-shown").inner_text(), f"position={position}" in jo.path()))
+            if position < 3:
+                jo.page.clock.run_for(1_100)
+        named = jo.button("Pause").count()
+        jo.press("p")
+        jo.page.clock.run_for(5_000)
+        stays = jo.page.locator("#answer").get_attribute("data-position")
+
+        assert [("1", True), ("2", True), ("3", True)] == seen
+        assert (1, "3") == (named, stays)
+        assert 1 == jo.button("Play").count()
+
+    def test_an_entry_is_shown_as_of_a_day_with_whether_it_was_valid_then(
+        self, person: Open, memory: TenantMemory
+    ) -> None:
+        """A day is enough; what is no time is said to be none, and stays."""
+        entry_id = memory.record_finding(make_finding(title="Leases lapsed unseen")).acknowledgement.entry_id
+        memory.expire(entry_id, utc_text(utc_now() + timedelta(days=3)), reason="It is short.")
+        jo = person("admin")
+        jo.expected = (422,)
+        jo.go(f"/replay?entry={entry_id}")
+        now = jo.page.locator("#answer").inner_text()
+        jo.go(f"/replay?entry={entry_id}&valid_at={(utc_now() + timedelta(days=9)).date()}")
+        later = jo.page.locator("#answer").inner_text()
+        jo.go("/replay?valid_at=soon")
+
+        assert ("not valid then" in now, "not valid then" in later) == (False, True)
+        assert "valid_at: this is not a time" in jo.page.get_by_role("alert").inner_text()
+        assert "soon" == jo.page.get_by_label("Valid at").input_value()
+
     def test_a_search_of_then_is_the_recall_as_of_then(
         self, person: Open, grandbo: Grandbo, memory: TenantMemory
     ) -> None:

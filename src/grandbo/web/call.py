@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from grandbo.web.jobs import Jobs
 
 Values = ImmutableMultiDict[str, str]
+
+_SHORT_TIME = re.compile(r"(?P<day>\d{4}-\d\d-\d\d)(?:[T ](?P<time>\d\d:\d\d(?::\d\d)?))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,14 @@ def number(values: Values, name: str) -> int | None:
     if not given.lstrip("-").isascii() or not given.lstrip("-").isdigit() or len(given) > 18:
         raise InvalidInput(f"{name}: it must be a whole number.", field=name)
     return int(given)
+
+
+def moment(values: Values, name: str) -> str | None:
+    """A time that was typed; without a zone it is in UTC, as all times of the pages are, and a day is its beginning."""
+    given = text(values, name)
+    if given is None or not (short := _SHORT_TIME.fullmatch(given)):
+        return given
+    return f"{short['day']}T{short['time'] or '00:00'}Z"
 
 
 def ticked(values: Values, name: str) -> bool:

@@ -19,6 +19,7 @@ SHORTCUTS = (
     ("h", "Of an entry: its history"),
     ("a, e, m, r", "In a review: approve, amend, merge, reject"),
     ("←, →", "In the replay: one event back, one on"),
+    ("p", "In the replay: play, pause"),
 )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from grandbo.errors import GrandboError, NotFound
 from grandbo.recall.answer import MODES
+from grandbo.recall.moment import check_as_of
 from grandbo.types import from_utc_text
-from grandbo.web.call import Call, Page, View, id_field, number, text
+from grandbo.web.call import Call, Page, View, id_field, moment, number, text
 
 LISTED = 25
 SINCE = 25
@@ -26,7 +29,7 @@ def show_replay(call: Call) -> View:
         "entry": id_field(call.query, "entry"),
         "topic": text(call.query, "topic"),
         "mode": text(call.query, "mode"),
-        "valid_at": text(call.query, "valid_at"),
+        "valid_at": moment(call.query, "valid_at"),
     }
     shown: dict[str, Any] = {"head": head, "asked": call.query, "modes": MODES, "error": None}
     try:
@@ -53,7 +56,7 @@ def show_replay(call: Call) -> View:
 
 def _position(call: Call, head: int) -> int:
     named = number(call.query, "position")
-    at = text(call.query, "as_of")
+    at = moment(call.query, "as_of")
     if named is not None:
         return named
     if at is None:
@@ -71,12 +74,13 @@ def _then(call: Call, position: int, asked: dict[str, Any]) -> dict[str, Any]:
             asked["topic"], as_of_position=position, valid_at=asked["valid_at"], mode=asked["mode"], limit=10
         )
         return {"answer": answer.as_dict()}
+    named = check_as_of(valid_at=asked["valid_at"])
+    valid_at = named.valid_at if named else None
     if asked["entry"] is not None:
-        return {"entry": _entry_then(call, asked["entry"], position)}
+        entry = _entry_then(call, asked["entry"], position)
+        return {"entry": entry, "valid": _valid([entry] if entry else [], valid_at, entry and entry["as_of"])}
     page = memory.list_entries(as_of_position=position, limit=LISTED, after=text(call.query, "after"))
-    assert page.as_of is not None
-    instant = asked["valid_at"] or page.as_of["instant"]
-    return page.as_dict() | {"valid": {entry["entry_id"]: _is_valid(entry, instant) for entry in page.entries}}
+    return page.as_dict() | {"valid": _valid(page.entries, valid_at, page.as_of)}
 
 
 def _entry_then(call: Call, entry_id: UUID, position: int) -> dict[str, Any] | None:
@@ -88,9 +92,18 @@ def _entry_then(call: Call, entry_id: UUID, position: int) -> dict[str, Any] | N
         return None
 
 
-def _is_valid(entry: dict[str, Any], instant: str) -> bool:
-    at = from_utc_text(instant.replace(" ", "+"))
-    return from_utc_text(entry["valid_from"]) <= at < from_utc_text(entry["expires_at"])
+def _valid(
+    entries: list[dict[str, Any]], valid_at: datetime | None, as_of: Mapping[str, Any] | None
+) -> dict[str, bool]:
+    """By id, whether each was in date: at the instant that was named, or else at that of the position."""
+    if not entries:
+        return {}
+    assert as_of is not None
+    at = valid_at or from_utc_text(as_of["instant"])
+    return {
+        entry["entry_id"]: from_utc_text(entry["valid_from"]) <= at < from_utc_text(entry["expires_at"])
+        for entry in entries
+    }
 
 
 PAGES = (Page("/replay", show_replay),)

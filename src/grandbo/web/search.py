@@ -9,7 +9,7 @@ from grandbo.memory.policy import ROLES
 from grandbo.recall.answer import MODES, Answer, Match
 from grandbo.recall.question import ASKABLE_STATUSES
 from grandbo.types import KINDS
-from grandbo.web.call import Call, Page, View, chosen, number, text, ticked
+from grandbo.web.call import Call, Page, View, chosen, moment, number, text, ticked
 
 _EXACTNESS = 1e-9
 _LIMITS = (5, 10, 20)
@@ -50,9 +50,9 @@ def _answered(call: Call, topic: str, shown: dict[str, Any]) -> View:
         "service": text(call.query, "service"),
         "namespace": text(call.query, "namespace"),
         "mode": text(call.query, "mode"),
-        "as_of": text(call.query, "as_of"),
+        "as_of": moment(call.query, "as_of"),
         "as_of_position": number(call.query, "as_of_position"),
-        "valid_at": text(call.query, "valid_at"),
+        "valid_at": moment(call.query, "valid_at"),
         "as_role": text(call.query, "as_role"),
     }
     data: dict[str, Any] = {}

@@ -108,6 +108,63 @@
     }
   }
 
+  // -- replay: the slider says where it stands, and plays event by event until it is stopped or at the end --------------
+
+  function wireReplay() {
+    const slider = document.querySelector("[data-slider]");
+    const button = document.querySelector("[data-play]");
+    if (!slider || !button) return;
+    const shown = document.getElementById("position-shown");
+    const answer = () => document.getElementById("answer");
+    const pause = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 3000 : 1000;
+    let waiting = null;
+    let isPlaying = false;
+
+    const say = () => { shown.textContent = slider.value; };
+
+    function stop() {
+      isPlaying = false;
+      clearTimeout(waiting);
+      button.textContent = "Play";
+      answer().setAttribute("aria-live", "polite");
+    }
+
+    function go(position) {
+      slider.value = position;
+      say();
+      slider.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+
+    function step() {
+      if (Number(slider.value) >= Number(slider.max)) stop();
+      else go(Number(slider.value) + 1);
+    }
+
+    function play() {
+      isPlaying = true;
+      button.textContent = "Pause";
+      // Read out it would be a stream that nobody can follow.
+      answer().setAttribute("aria-live", "off");
+      if (slider.value === slider.max) go(slider.min);
+      else step();
+    }
+
+    button.hidden = false;
+    button.addEventListener("click", () => (isPlaying ? stop() : play()));
+    slider.addEventListener("input", () => {
+      say();
+      if (isPlaying) stop();
+    });
+    document.addEventListener("htmx:after:swap", () => {
+      if (!isPlaying) return;
+      answer().setAttribute("aria-live", "off");
+      // After the answer, not beside it: however slow it is, each event is seen.
+      clearTimeout(waiting);
+      waiting = setTimeout(step, pause);
+    });
+    document.addEventListener("htmx:error", stop);
+  }
+
   function focusWhatMatters() {
     const first = document.getElementById("error") || document.getElementById("preview");
     if (first) first.focus();
@@ -119,5 +176,6 @@
     if (answer && answer.dataset.focus !== "no") answer.focus({ preventScroll: true });
   });
   keepDrafts();
+  wireReplay();
   focusWhatMatters();
 })();
