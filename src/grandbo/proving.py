@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,11 @@ class Proving(Verbs):
         return listing.page_of_events(
             self._database, self.tenant.tenant_id, self._event_filter(bodies, wanted), bodies=bodies
         )
+
+    def names(self, refs: Iterable[str]) -> dict[str, str]:
+        """The names behind references of events and receipts; those without one are left out."""
+        require(self.principal, "audit")
+        return listing.list_names(self._database, self.tenant.tenant_id, refs)
 
     def head_position(self) -> int:
         """The tenant's last position."""

@@ -65,6 +65,7 @@ def furnish(grandbo: Grandbo, memory: TenantMemory, text: str = "the lease renew
     addresses = (
         "/",
         "/keys",
+        "/sign-in",
         f"/search?topic={topic}&block=1",
         "/search?topic=zebras+grazing+quietly+beneath+purple+moonlight&mode=words",
         "/search?topic=x",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -83,6 +83,7 @@ _WITHIN_TIERS = sa.and_(
     ),
 )
 _PEOPLE = sa.select(principals.c.type, principals.c.principal_id, principals.c.name).where(of_tenant(principals))
+_SOME_PEOPLE = _PEOPLE.where(principals.c.principal_id == sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,18 @@ def _body(row: Row) -> tuple[str, Any]:
     if row["subject_id"] is not None:
         return "encrypted", None
     return "kept", json.loads(row["body"])
+
+
+def list_names(database: Database, tenant_id: UUID, refs: Iterable[str]) -> dict[str, str]:
+    """The names behind references such as `human:…`; those that have none, or none any more, are left out."""
+    asked = {ref for ref in refs if _REFERENCE.fullmatch(ref)}
+    ids = sorted({UUID(ref.rpartition(":")[2]) for ref in asked})
+    if not ids:
+        return {}
+    with database.transaction("writer", tenant_id, read_only=True) as transaction:
+        rows = transaction.execute(_SOME_PEOPLE, {"tenant_id": tenant_id, "ids": ids})
+    found = {f"{row['type']}:{row['principal_id']}": row["name"] for row in rows}
+    return {ref: name for ref, name in found.items() if ref in asked}
 
 
 def _names(database: Database, tenant_id: UUID) -> dict[str, str]:

@@ -23,6 +23,7 @@ from grandbo.web import screens
 from grandbo.web.call import Answer, Call, Download, Handler, Page, Redirect, Values, View, address
 from grandbo.web.guarding import HEADERS, check_origin
 from grandbo.web.jobs import Jobs
+from grandbo.web.names import Names
 from grandbo.web.preferences import Preferences
 from grandbo.web.rendering import STATIC, environment
 from grandbo.web.signing_in import Doors, SigningIn, local_path
@@ -142,8 +143,9 @@ class Web:
             "refresh": view.refresh,
             "data": view.data,
             "now_url": _url_of(request),
+            "names": Names(memory, view.data),
         }
-        text = self._templates.get_template(view.template).render({**around, **view.data, **view.shown})
+        text = self._templates.get_template(view.template).render({**view.data, **view.shown, **around})
         return Response(text, view.status, media_type="text/html")
 
     def _problem(self, request: Request, error: GrandboError, memory: TenantMemory | None) -> Response:

@@ -14,6 +14,7 @@ WITHIN = ("7d", "2w", "5w", "13w")
 _DEFAULT = "5w"
 WEEKS = 6
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 VERIFY_LIMIT = 100
 
 
@@ -75,7 +76,13 @@ def calendar(due: list[dict[str, Any]], today: date) -> list[list[dict[str, Any]
     first = today - timedelta(days=today.weekday())
     days = [first + timedelta(days=n) for n in range(7 * WEEKS)]
     made = [
-        {"day": day.isoformat(), "is_today": day == today, "reviews": reviews[day], "expiries": expiries[day]}
+        {
+            "day": day.isoformat(),
+            "month": MONTHS[day.month - 1],
+            "is_today": day == today,
+            "reviews": reviews[day],
+            "expiries": expiries[day],
+        }
         for day in days
     ]
     return [made[start : start + 7] for start in range(0, len(made), 7)]

@@ -7,7 +7,6 @@ from typing import Any
 from grandbo.memory.differences import compare_revisions
 from grandbo.memory.lifecycle import ALLOWED
 from grandbo.web.call import Call, Page, View, number
-from grandbo.web.names import names_on
 
 
 def show_history(call: Call) -> View:
@@ -21,7 +20,6 @@ def show_history(call: Call) -> View:
     data: dict[str, Any] = {"entry_id": str(entry_id), "revisions": revisions, "compared": compared}
     status = revisions[-1]["state"]["status"]
     shown = {
-        "names": names_on(call, entry_id),
         "title": revisions[-1]["state"]["title"],
         "current": numbers[-1],
         "numbers": numbers,

@@ -22,6 +22,7 @@ _SVG = re.compile(r"<!--.*?-->\s*<svg[^>]*>(.*)</svg>", re.DOTALL)
 _NEVER = "9999"
 _REL = "noopener noreferrer"
 
+_UNITS = {"h": "hour", "d": "day", "w": "week"}
 WORDS = {
     "ruled_out": "ruled out",
     "entry_revision_restored": "text restored",
@@ -76,6 +77,7 @@ def environment() -> jinja2.Environment:
         "web": web_link,
         "plural": plural,
         "markdown": markdown,
+        "span": span,
         "path": lambda part: quote(str(part), safe=""),
     }
     made.globals |= {"icon": icon, "static": static_url, "status_icon": lambda name: STATUS_ICONS.get(name, "flag")}
@@ -125,6 +127,12 @@ def short(identifier: str) -> str:
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """A count with its noun."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def span(given: str) -> str:
+    """A span such as `5w` in words."""
+    number, unit = given[:-1], _UNITS.get(given[-1:])
+    return plural(int(number), unit) if unit and number.isascii() and number.isdigit() and len(number) < 6 else given
 
 
 def web_link(uri: str) -> Markup:

@@ -32,7 +32,6 @@ from grandbo.web.call import (
     text,
     ticked,
 )
-from grandbo.web.names import names_on
 from grandbo.web.verbs import evidence_lines, read_evidence, read_lines, unix_lines
 
 _CURSOR = re.compile(r"(\d{1,3})-(\d{1,18})")
@@ -141,14 +140,12 @@ def _view(call: Call, found: dict[str, Any], *, verb: str | None = None, error: 
     ]
     if found["disputes"]:
         possible = [name for name in possible if name not in ("amend", "merge")]
-    candidate_id = UUID(found["candidate_id"])
     shown = {
         "values": values,
         "typed": typed,
         "tried": verb,
         "possible": possible,
         "is_own": is_own,
-        "names": names_on(call, candidate_id),
         "kinds": ORGANISATION_KINDS,
         "is_personal": content["kind"] == "personal",
         "is_about": content["kind"] in OWN_NAMES,

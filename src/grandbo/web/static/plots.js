@@ -20,6 +20,7 @@
     const numbers = names.slice(1).map((_, at) => rows.map((row) => Number(row.cells[at + 1].textContent.replace(/,/g, ""))));
     const { ink, grid, lines } = colours();
     const isBars = place.dataset.kind === "bars";
+    const unit = place.dataset.unit;
     const axis = { stroke: ink, grid: { stroke: grid }, ticks: { stroke: grid } };
     place.replaceChildren();
     new uPlot(
@@ -43,7 +44,7 @@
         ],
         axes: [
           { ...axis, values: (_plot, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? labels[tick] ?? "" : "")), space: 80 },
-          { ...axis, size: 55 },
+          { ...axis, size: 55, label: unit, labelSize: 20, labelFont: "12px sans-serif", font: "12px sans-serif" },
         ],
       },
       [labels.map((_, at) => at), ...numbers],
