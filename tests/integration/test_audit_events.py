@@ -159,6 +159,18 @@ class TestEvents:
 
         assert field == refused.value.details["field"]
 
+    def test_the_names_behind_references_are_told_and_others_are_left_out(
+        self, audited: TenantMemory, other_memory: TenantMemory
+    ) -> None:
+        """The operator has none, another tenant's people are nobody here, and nonsense is no reference."""
+        refs = {event["principal"] for event in audited.events()}
+        foreign = other_memory.principal.ref
+        found = audited.names([*refs, foreign, "human:jo", "", "human:00000000-0000-4000-8000-000000000000"])
+
+        assert {"ada", "bot"} == set(found.values())
+        assert found.keys() < refs
+        assert {} == audited.names([])
+
 
 class TestCommand:
     def test_a_table(self, cli: Cli) -> None:

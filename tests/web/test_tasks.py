@@ -280,10 +280,23 @@ class TestAudit:
         jo.go("/audit")
         jo.tab_to("Sign the log as it stands")
         jo.press("Enter")
-        jo.page.wait_for_url("**done=checkpoint")
+        jo.page.get_by_text("Done: all is well.").wait_for()
+        offered = jo.page.get_by_role("link", name="Download the note").count()
+        jo.go("/audit")
 
+        assert 1 == offered
         assert memory.head()["position"] == memory.list_checkpoints()[0]["size"]
         assert 1 == jo.page.get_by_role("link", name="download").count()
+
+    def test_a_quick_signature_is_there_at_once(self, person: Open, memory: TenantMemory) -> None:
+        """Without the digest of the projections nothing has to be replayed."""
+        jo = person("auditor")
+        jo.go("/audit")
+        jo.page.get_by_label("Without the digest of the projections: quick, no replay").check()
+        jo.button("Sign the log as it stands").press("Enter")
+        jo.page.wait_for_url("**done=checkpoint")
+
+        assert not any("projections" in line for line in memory.list_checkpoints()[0]["extensions"])
 
 
 class TestDue:

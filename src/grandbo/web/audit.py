@@ -11,7 +11,7 @@ from typing import Any
 from grandbo.errors import Forbidden, InvalidInput, NotFound
 from grandbo.events.listing import COLUMNS
 from grandbo.events.registry import EVENT_TYPES
-from grandbo.memory.policy import require, visible_tiers
+from grandbo.memory.policy import require, require_writing, visible_tiers
 from grandbo.web.call import Answer, Call, Download, Page, Redirect, View, address, id_field, number, text, ticked
 from grandbo.web.jobs import Job, Progress
 
@@ -107,9 +107,21 @@ def begin_work(call: Call) -> Redirect:
 
 
 def sign_checkpoint(call: Call) -> Redirect:
-    """Sign the log as it stands."""
-    call.memory.checkpoint(projections=not ticked(call.form, "quick"))
-    return Redirect(address("/audit", done="checkpoint"))
+    """Sign the log as it stands; with the digest of the projections it replays all of it, and its page says how far."""
+    memory = call.memory
+    require(memory.principal, "audit")
+    require_writing(memory.principal)
+    if ticked(call.form, "quick"):
+        memory.checkpoint(projections=False)
+        return Redirect(address("/audit", done="checkpoint"))
+
+    def sign(progress: Progress) -> dict[str, Any]:
+        head = memory.head()["position"]
+        signed = memory.checkpoint(progress=lambda done: progress(done, head))
+        return {"ok": True, "size": signed.checkpoint.size, "root": signed.checkpoint.root.hex()}
+
+    job = call.jobs.begin(memory.tenant_id, memory.principal.ref, "sign", sign)
+    return Redirect(f"/work/{job.job_id}")
 
 
 def download_checkpoint(call: Call) -> Answer:

@@ -22,6 +22,7 @@ class _Kind:
 _KINDS = {
     "verify": _Kind("verify the log", "audit", "/audit", "Audit"),
     "rebuild": _Kind("check that the projections follow from the log", "audit", "/audit", "Audit"),
+    "sign": _Kind("sign the log as it stands", "audit", "/audit", "Audit"),
     "embed": _Kind("embed what lacks a vector", "administer", "/admin/stamps", "Spaces of vectors"),
     "calibrate": _Kind("measure the cutoff", "administer", "/admin/stamps", "Spaces of vectors"),
 }
