@@ -13,7 +13,7 @@ from typing import Any
 
 from grandbo.recall.answer import Answer
 from grandbo.recall.block import EVIDENCE_NOT_INSTRUCTION, ContextBlock, fence, new_marker, quoted
-from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, takes_at_most
+from grandbo.recall.budget import DEFAULT_BUDGET, MAX_BUDGET, estimate_tokens, takes_at_most
 from grandbo.recall.entry_block import entry_block
 from grandbo.recall.layers import Layered
 
@@ -33,18 +33,32 @@ class ToolAnswer:
 def answer_of_recall(answer: Answer, block: ContextBlock, budget: int) -> ToolAnswer:
     """A recall: the block, and the documented answer; its longest fields go where it would outgrow the budget."""
     document = answer.as_dict()
-    omitted: list[str] = []
-    for name, empty in (("summary", ""), ("evidence", []), ("lexical.terms", [])):
-        if _fits(document, max(budget, DEFAULT_BUDGET)):
-            break
-        for match in document["matches"]:
-            if name != "lexical.terms":
-                match[name] = empty
-            elif match["lexical"]:
-                match["lexical"] = {**match["lexical"], "terms": empty}
-        omitted.append(name)
+    omitted = _omit(document["matches"], document, max(budget, DEFAULT_BUDGET))
     shown = {name: value for name, value in block.as_dict().items() if name in ("shown", "left_out", "has_more")}
     return ToolAnswer(f"{block.text}\n{_receipt(answer)}", {**document, **shown, "omitted": omitted})
+
+
+def _omit(matches: list[dict[str, Any]], document: dict[str, Any], budget: int) -> list[str]:
+    """Empty one field after another of all matches, until the document fits. Each is counted once, by itself."""
+    lexical: list[dict[str, Any]] = [match["lexical"] for match in matches if match["lexical"]]
+    longest = (("summary", matches, ""), ("evidence", matches, []), ("lexical.terms", lexical, []))
+    kept: dict[str, list[Any]] = {}
+    for name, places, empty in longest:
+        key = name.rpartition(".")[2]
+        kept[name] = [place[key] for place in places]
+        for place in places:
+            place[key] = empty
+    costs = {name: _tokens(values) for name, values in kept.items()}
+    whole = _tokens(document) + sum(costs.values())
+    omitted = []
+    for name, places, _ in longest:
+        if whole > budget:
+            omitted.append(name)
+            whole -= costs[name]
+            continue
+        for place, value in zip(places, kept[name], strict=True):
+            place[name.rpartition(".")[2]] = value
+    return omitted
 
 
 def answer_of_layers(found: Layered) -> ToolAnswer:
@@ -124,4 +138,12 @@ def _relations(found: dict[str, Any]) -> list[str]:
 
 
 def _fits(document: dict[str, Any], budget: int) -> bool:
-    return takes_at_most(json.dumps(document, ensure_ascii=False, default=str), budget)
+    return takes_at_most(_json(document), budget)
+
+
+def _tokens(document: object) -> int:
+    return estimate_tokens(_json(document))
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, default=str)
