@@ -41,7 +41,11 @@ def answer_of_recall(answer: Answer, block: ContextBlock, budget: int) -> ToolAn
 def _omit(matches: list[dict[str, Any]], document: dict[str, Any], budget: int) -> list[str]:
     """Empty one field after another of all matches, until the document fits. Each is counted once, by itself."""
     lexical: list[dict[str, Any]] = [match["lexical"] for match in matches if match["lexical"]]
-    longest = (("summary", matches, ""), ("evidence", matches, []), ("lexical.terms", lexical, []))
+    longest: tuple[tuple[str, list[dict[str, Any]], object], ...] = (
+        ("summary", matches, ""),
+        ("evidence", matches, []),
+        ("lexical.terms", lexical, []),
+    )
     kept: dict[str, list[Any]] = {}
     for name, places, empty in longest:
         key = name.rpartition(".")[2]
