@@ -18,11 +18,12 @@ from grandbo.events.models import EmbeddedWindow
 from grandbo.storage.database import Step
 from grandbo.storage.tables import embeddings, entries
 from grandbo.storage.tenancy import of_tenant
-from grandbo.storage.vectors import Vector, stored_length
+from grandbo.storage.vectors import Vector, signature_of, stored_length
 
 _ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
 _STAMP = sa.bindparam("stamp", type_=sa.Text)
 _POSITION = sa.bindparam("at_position", type_=sa.BigInteger)
+_VECTOR = sa.bindparam("vector", type_=Vector())
 SCOPE = ("status", "visibility", "kind", "service", "valid_from", "expires_at")
 
 _has_this_text = sa.and_(
@@ -55,6 +56,7 @@ _INSERT = sa.insert(embeddings).from_select(
         "window_end",
         *SCOPE,
         "vector",
+        "signature",
     ],
     sa.select(
         entries.c.tenant_id,
@@ -66,7 +68,8 @@ _INSERT = sa.insert(embeddings).from_select(
         sa.bindparam("window_start", type_=sa.Integer),
         sa.bindparam("window_end", type_=sa.Integer),
         *(entries.c[name] for name in SCOPE),
-        sa.bindparam("vector", type_=Vector()),
+        _VECTOR,
+        signature_of(_VECTOR),
     ).where(_has_this_text),
 )
 

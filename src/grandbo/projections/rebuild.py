@@ -43,6 +43,9 @@ _FIRST_TABLES = frozenset(
 _NO_ROWS = hashlib.sha256(b"").hexdigest()
 # What a temporal row carries of its entry as it is now: no live row says what that was at an earlier position.
 _CARRIED: dict[sa.Table, tuple[str, ...]] = {embeddings: SCOPE}
+# What follows from another column of its row. It is compared and is in no digest: one that was signed before there was
+# such a column stays what it was signed as.
+_FOLLOWING: dict[sa.Table, tuple[str, ...]] = {embeddings: ("signature",)}
 
 _ERASED_SINCE = sa.select(events).where(
     of_tenant(events),
@@ -141,9 +144,16 @@ def _compared(live: Transaction, scratch: Transaction, tenant_id: UUID) -> tuple
     digests = {table.name: _digest(live, table, tenant_id) for table in PROJECTIONS}
     differences: list[Difference] = []
     for table in PROJECTIONS:
-        if _digest(scratch, table, tenant_id) != digests[table.name]:
+        if _digest(scratch, table, tenant_id) != digests[table.name] or _follow_otherwise(live, scratch, table, tenant_id):
             differences += _differences(live, scratch, table, tenant_id, _rows_query(table))
     return _whole(digests), differences
+
+
+def _follow_otherwise(live: Transaction, scratch: Transaction, table: sa.Table, tenant_id: UUID) -> bool:
+    if table not in _FOLLOWING:
+        return False
+    one, other = (side.execute(_following_query(table), {TENANT.key: tenant_id}) for side in (live, scratch))
+    return one != other
 
 
 def _compared_then(live: Transaction, scratch: Transaction, tenant_id: UUID, position: int) -> list[Difference]:
@@ -196,6 +206,14 @@ def _row_digest(table: sa.Table) -> sa.ColumnElement[Any]:
     return _sha256(sa.cast(table.table_valued(), sa.Text))
 
 
+def _signed_row_digest(table: sa.Table) -> sa.ColumnElement[Any]:
+    following = _FOLLOWING.get(table)
+    if following is None:
+        return _row_digest(table)
+    signed = [column for column in table.c if column.name not in following]
+    return _sha256(sa.cast(sa.func.row(*signed), sa.Text))
+
+
 def _sha256(row_text: sa.ColumnElement[str]) -> sa.ColumnElement[Any]:
     return sa.func.sha256(sa.func.convert_to(row_text, "UTF8"), type_=sa.LargeBinary)
 
@@ -209,9 +227,20 @@ def _key_order(table: sa.Table) -> list[sa.ColumnElement[Any]]:
 
 @lru_cache
 def _digest_query(table: sa.Table) -> sa.Select[Any]:
+    return _digest_of(table, _signed_row_digest(table))
+
+
+@lru_cache
+def _following_query(table: sa.Table) -> sa.Select[Any]:
+    following = [table.c[name] for name in _FOLLOWING[table]]
+    return _digest_of(table, _sha256(sa.cast(sa.func.row(*following), sa.Text)))
+
+
+def _digest_of(table: sa.Table, row_digest: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """A digest of the digests of the tenant's rows, in the order of their keys."""
     nothing: sa.ColumnElement[bytes] = sa.literal_column("''::bytea")
     in_order = pg.aggregate_order_by(nothing, *_key_order(table))
-    joined = sa.func.string_agg(_row_digest(table), in_order, type_=sa.LargeBinary)
+    joined = sa.func.string_agg(row_digest, in_order, type_=sa.LargeBinary)
     digest = sa.func.encode(sa.func.sha256(sa.func.coalesce(joined, nothing)), "hex")
     return sa.select(digest.label("digest")).where(of_tenant(table))
 

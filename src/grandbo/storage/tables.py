@@ -21,7 +21,7 @@ from grandbo.storage.inbox_tables import inbox as inbox
 from grandbo.storage.inbox_tables import incidents as incidents
 from grandbo.storage.inbox_tables import metadata as metadata
 from grandbo.storage.subscription_tables import subscriptions as subscriptions
-from grandbo.storage.vectors import Vector
+from grandbo.storage.vectors import Signature, Vector
 
 SCRATCH_SCHEMA = "grandbo_scratch"
 
@@ -183,6 +183,7 @@ embeddings = sa.Table(
     sa.Column("valid_from", _Time, nullable=False),
     sa.Column("expires_at", _Time, nullable=False),
     sa.Column("vector", Vector, nullable=False),
+    sa.Column("signature", Signature, nullable=False),
 )
 
 policies = sa.Table(

@@ -1,13 +1,16 @@
-"""How a vector is stored: pgvector's type, and how many numbers of it."""
+"""How a vector is stored: pgvector's type, how many numbers of it, and the signature that stands in for it."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
 
 _REGISTER: Final = 64
 """Numbers; a multiple of what any processor adds up at once."""
+_QUARTILE: Final = 0.6745
+"""Half of what is normally distributed lies within so many standard deviations."""
 
 
 class Vector(sa.types.UserDefinedType[Any]):
@@ -27,3 +30,36 @@ def stored_length(native_dimensions: int) -> int:
     only be read by every recall. All vectors of a stamp have one length, and only those are ever compared.
     """
     return -(-native_dimensions // _REGISTER) * _REGISTER
+
+
+class Signature(sa.types.UserDefinedType[Any]):
+    """A bit string. It is made by the server and compared there; no value of it is read or sent."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "bit varying"
+
+
+def signature_of(vector: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """
+    The signature of a normalised vector: of each number, whether it is above the three quartiles of such a number.
+
+    Numbers of a normalised vector spread by about one over the root of how many they are. As each is compared with a
+    constant and nothing is added up, every machine makes the same signature. Two signatures differ in as many bits as
+    their vectors lie apart in quartiles: near vectors have near signatures, whatever the model.
+    """
+    spread = sa.literal_column(f"{_QUARTILE}::float8") / sa.func.sqrt(sa.func.vector_dims(vector), type_=sa.Double())
+    quartile = sa.cast(
+        sa.func.array_fill(sa.cast(spread, sa.REAL), pg.array([sa.func.vector_dims(vector)])), Vector()
+    )
+    above = [vector, vector.op("-", return_type=Vector())(quartile), vector.op("+", return_type=Vector())(quartile)]
+    first, *others = (sa.func.binary_quantize(numbers, type_=Signature()) for numbers in above)
+    for other in others:
+        first = first.op("||", return_type=Signature())(other)
+    return first
+
+
+def apart(one: sa.ColumnElement[Any], other: sa.ColumnElement[Any]) -> sa.ColumnElement[float]:
+    """In how many bits two signatures differ."""
+    return one.op("<~>", return_type=sa.Double())(other)
