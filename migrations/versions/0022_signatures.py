@@ -9,15 +9,14 @@ down_revision = "0018"
 branch_labels = None
 depends_on = None
 
-# The quartiles of a normalised vector's numbers. The column's type is altered to itself so that the table is written
+QUARTILE = "array_fill((0.6745 / sqrt(vector_dims(vector)))::real, ARRAY[vector_dims(vector)])::vector"
+# The column's type is altered to itself so that the table is written
 # once, whoever's rows they are, and no row is left behind by an update.
 ADDED = """
 ALTER TABLE {schema}.org_memory_embeddings ADD COLUMN signature bit varying;
 ALTER TABLE {schema}.org_memory_embeddings
   ALTER COLUMN signature TYPE bit varying USING
-    binary_quantize(vector)
-    || binary_quantize(vector - array_fill((0.6745 / sqrt(vector_dims(vector)))::real, ARRAY[vector_dims(vector)])::vector)
-    || binary_quantize(vector + array_fill((0.6745 / sqrt(vector_dims(vector)))::real, ARRAY[vector_dims(vector)])::vector),
+    binary_quantize(vector) || binary_quantize(vector - {quartile}) || binary_quantize(vector + {quartile}),
   ALTER COLUMN signature SET NOT NULL,
   ALTER COLUMN signature SET STORAGE PLAIN;
 """
@@ -32,5 +31,5 @@ CREATE INDEX org_memory_embeddings_live ON {schema}.org_memory_embeddings
 
 def upgrade() -> None:
     for schema in ("grandbo", "grandbo_scratch"):
-        op.execute(ADDED.format(schema=schema))
+        op.execute(ADDED.format(schema=schema, quartile=QUARTILE))
         op.execute(INDEX.format(schema=schema))

@@ -47,6 +47,7 @@ from grandbo.people import People
 from grandbo.proposing import Proposing
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
+from grandbo.recall.scan import Counting, Scan
 from grandbo.receiving import Receiving
 from grandbo.remembering import Remembering
 from grandbo.safekeeping import Safekeeping
@@ -78,6 +79,7 @@ class Grandbo(Safekeeping):
         self.readers = Readers(opened.database, opened.replica)
         self.receipts = ReceiptWriter(opened.database)
         self.meaning = Meaning(embedder)
+        self.counting = Counting(Scan(settings.exact_up_to))
         self.tokens = Tokens(settings) if settings.oidc_issuer or settings.oidc_audience else None
         self.sign_in = SignIn.of(settings, self.tokens, clock)
         self._opened = opened
@@ -271,6 +273,7 @@ class TenantMemory(
         self._readers = grandbo.readers
         self._meaning = grandbo.meaning
         self._receipts = grandbo.receipts
+        self._counting = grandbo.counting
         self.tenant = tenant
         self.principal = principal
 

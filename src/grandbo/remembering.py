@@ -94,6 +94,7 @@ class Remembering(Verbs):
                 database,
                 self._meaning,
                 self._receipts,
+                self._counting,
                 tenant_id,
                 asker,
                 question,

@@ -74,6 +74,12 @@ class Settings(BaseSettings):
     embedder_timeout: float = Field(default=5.0, gt=0, le=120, description="Seconds to wait for the provider.")
     embedder_threads: int = Field(default=1, ge=1, le=16, description="Threads of the local model.")
 
+    exact_up_to: int = Field(
+        default=10_000,
+        ge=0,
+        description="Entries in scope up to which a recall measures every vector; beyond, those nearest by signature.",
+    )
+
     http_host: str = Field(default="127.0.0.1", description="Address that `grandbo up` listens on.")
     http_port: int = Field(default=8420, ge=0, le=65_535, description="Port that `grandbo up` listens on; 0 picks one.")
     http_allowed_hosts: str = Field(

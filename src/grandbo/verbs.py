@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from grandbo.memory.tenants import Tenant
     from grandbo.recall.meaning import Meaning
     from grandbo.recall.receipts import ReceiptWriter
+    from grandbo.recall.scan import Counting
     from grandbo.settings import Settings
     from grandbo.storage.database import Database
     from grandbo.storage.readers import Readers
@@ -30,6 +31,7 @@ class Verbs(ABC):
     _readers: Readers
     _meaning: Meaning
     _receipts: ReceiptWriter
+    _counting: Counting
 
     @property
     @abstractmethod

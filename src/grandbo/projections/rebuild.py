@@ -144,7 +144,9 @@ def _compared(live: Transaction, scratch: Transaction, tenant_id: UUID) -> tuple
     digests = {table.name: _digest(live, table, tenant_id) for table in PROJECTIONS}
     differences: list[Difference] = []
     for table in PROJECTIONS:
-        if _digest(scratch, table, tenant_id) != digests[table.name] or _follow_otherwise(live, scratch, table, tenant_id):
+        if _digest(scratch, table, tenant_id) != digests[table.name] or _follow_otherwise(
+            live, scratch, table, tenant_id
+        ):
             differences += _differences(live, scratch, table, tenant_id, _rows_query(table))
     return _whole(digests), differences
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from grandbo.types import utc_text
 
 EmptyReason = Literal["nothing_in_scope", "nothing_matched", "beyond_cutoff", "semantic_unavailable"]
+Scanned = Literal["exact", "signatures"]
 Mode = Literal["hybrid", "words", "meaning"]
 MODES: tuple[Mode, ...] = ("hybrid", "words", "meaning")
 
@@ -129,7 +130,12 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was searched, and why there is no more."""
+    """
+    What was searched, and why there is no more.
+
+    `scan` "signatures": the scope is large, and distances are those of the vectors that are nearest by signature. Then
+    `near_misses` are at least so many, and `nearest_beyond` is at most so near.
+    """
 
     signals: tuple[str, ...]
     degraded: str | None
@@ -141,6 +147,7 @@ class Searched:
     nearest_beyond: float | None
     empty_reason: EmptyReason | None
     excluded: Excluded = Excluded(0, ())
+    scan: Scanned = "exact"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -155,6 +162,7 @@ class Searched:
             "nearest_beyond": self.nearest_beyond,
             "excluded": self.excluded.as_dict(),
             "empty_reason": self.empty_reason,
+            "scan": self.scan,
         }
 
 

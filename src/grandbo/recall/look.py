@@ -15,6 +15,7 @@ from grandbo.memory.tenants import POLICY_IN_FORCE
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.query import AS_OF_TIMEOUT_MS, Setting, in_force, parameters, scope_of, signals_of
 from grandbo.recall.question import Question
+from grandbo.recall.scan import EXACT
 from grandbo.recall.scope import Scope
 from grandbo.recall.statement import recall_query
 from grandbo.recall.view import View
@@ -76,7 +77,7 @@ def look_through(
         transaction.read_as(scope.tiers, scope.read_statuses, scope.instant)
         # Whole lists take longer than an answer may.
         transaction.limit(AS_OF_TIMEOUT_MS)
-        setting = Setting(View.LIVE, head.position, scope, policy, head.position, scope.tiers)
+        setting = Setting(View.LIVE, head.position, scope, policy, head.position, scope.tiers, EXACT)
         listed = _listed(transaction.execute(_statement(scope, shown), parameters(question, setting, gated)))
         ungated = policy.model_copy(update={"candidates": depth, "lexical_floor_bp": 0, "lexical_alone_floor_bp": 0})
         opened = replace(gated, cutoff=_FARTHEST)

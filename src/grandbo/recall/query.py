@@ -25,6 +25,7 @@ from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
 from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
+from grandbo.recall.scan import Counting, Counts, Scan, count_then
 from grandbo.recall.scope import Scope
 from grandbo.recall.statement import floor_query, recall_query
 from grandbo.recall.view import View, held_at
@@ -46,7 +47,8 @@ class Setting:
     Where a question is answered: the view, the position, the scope, and the policy in force there.
 
     Without `folds` restatements are matches of their own, as they were in answers of before they were folded. Of the
-    past, `seen_tiers` and `seen_at` keep out what stood above the asker's own tiers at the head he asked from.
+    past, `seen_tiers` and `seen_at` keep out what stood above the asker's own tiers at the head he asked from. `scan`
+    says from which size on a scope is not measured whole.
     """
 
     view: View
@@ -55,6 +57,7 @@ class Setting:
     policy: Policy
     seen_at: int
     seen_tiers: tuple[str, ...]
+    scan: Scan
     folds: bool = True
 
 
@@ -62,6 +65,7 @@ def query_topic(
     database: Database,
     meaning: Meaning,
     receipts: ReceiptWriter,
+    counting: Counting,
     tenant_id: UUID,
     principal: Principal,
     question: Question,
@@ -107,10 +111,11 @@ def query_topic(
             scope = scope_of(question, tenant_id, tiers, now)
             # The reader sees nothing that is out of date: who asks for that by name is answered from the revisions.
             view = View.AS_OF if scope.shape.by_expired else View.LIVE
-            setting = Setting(view, head.position, scope, policy, head.position, tiers)
+            setting = Setting(view, head.position, scope, policy, head.position, tiers, counting.scan)
         else:
-            setting = _setting_then(transaction, question, tenant_id, principal, as_of, head, tiers, now)
-        answer = answer_in(transaction, question, in_force(vector, setting.policy), setting, ends=True)
+            asked = (question, tenant_id, principal, as_of)
+            setting = _setting_then(transaction, *asked, head, tiers, now, counting.scan)
+        answer = answer_in(transaction, question, in_force(vector, setting.policy), setting, counting, ends=True)
     took_us = (time.perf_counter_ns() - started) // 1_000
     receipts.put(_receipt(answer, setting, principal, question, as_of, now, took_us))
     return answer
@@ -131,6 +136,7 @@ def _setting_then(
     head: Head,
     own: tuple[str, ...],
     now: datetime,
+    scan: Scan,
 ) -> Setting:
     moment = resolve(transaction, tenant_id, as_of, head, now)
     policy = policy_at(transaction, tenant_id, moment.position)
@@ -139,7 +145,7 @@ def _setting_then(
     then = _tiers(policy, asker, question)
     tiers = tuple(tier for tier in then if tier in own)
     scope = scope_of(question, tenant_id, tiers, moment.instant)
-    return Setting(View.AS_OF, moment.position, scope, policy, head.position, own)
+    return Setting(View.AS_OF, moment.position, scope, policy, head.position, own, scan)
 
 
 def _tiers(policy: Policy, principal: Principal, question: Question) -> tuple[str, ...]:
@@ -182,25 +188,60 @@ def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instan
 
 
 def answer_in(
-    transaction: Transaction, question: Question, vector: TopicVector, setting: Setting, *, ends: bool = False
+    transaction: Transaction,
+    question: Question,
+    vector: TopicVector,
+    setting: Setting,
+    counting: Counting | None = None,
+    *,
+    ends: bool = False,
 ) -> Answer:
-    """Answer a question in its setting; where this is all that the transaction is for, it ends with it."""
+    """
+    Answer a question in its setting; live, with the counts that are kept.
+
+    Where this is all that the transaction is for, it ends with it.
+    """
     scope, policy = setting.scope, setting.policy
     signals = signals_of(question.mode, vector)
     rows: list[Row] = []
+    counts = None
     if signals:
+        params = parameters(question, setting, vector)
+        counts = _counts_if_large(transaction, setting, params, counting)
+        if counts is not None:
+            known = {"eligible": counts.eligible, "embedded": counts.embedded, "standing": counts.standing}
+            params |= {**known, "depth": counts.depth(setting.scan)}
         if setting.view is View.LIVE:
             transaction.read_as(scope.tiers, scope.read_statuses, scope.instant)
         else:
             transaction.limit(AS_OF_TIMEOUT_MS)
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
-        rows = transaction.execute(
-            recall_query(scope.shape, setting.view, **shown), parameters(question, setting, vector)
-        )
+        scan = None if counts is None else setting.scan
+        rows = transaction.execute(recall_query(scope.shape, setting.view, **shown, scan=scan), params)
     matches = _matches(transaction, setting, rows, question.limit, ends=ends)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
-    searched = _searched(rows, signals, vector, matches, scope)
+    searched = _searched(rows, signals, vector, matches, scope, is_large=counts is not None)
     return Answer(matches, searched, setting.position, scope.instant, new_id(), floor)
+
+
+def _counts_if_large(
+    transaction: Transaction, setting: Setting, params: dict[str, Any], counting: Counting | None
+) -> Counts | None:
+    """
+    What is in scope, where that is more than is measured whole; else None, and the statement counts for itself.
+
+    A scope of which a vector's row does not say all is measured whole, whatever its size.
+    """
+    most = setting.scan.exact_up_to
+    # Each entry took a position of the log: where the log is short, so is the scope, and nothing need be counted.
+    if most is None or setting.position <= most or not setting.scope.shape.is_carried:
+        return None
+    if setting.view is View.LIVE and counting is not None:
+        counts = counting.of(transaction, setting.scope, setting.position, params["stamp"])
+    else:
+        transaction.limit(AS_OF_TIMEOUT_MS)
+        counts = count_then(transaction, setting.scope, params)
+    return counts if counts.eligible > most else None
 
 
 def _floor(transaction: Transaction, setting: Setting) -> tuple[Match, ...]:
@@ -275,7 +316,13 @@ _NO_COUNTS = {"eligible": 0, "inapplicable": 0, "embedded": None, "near_misses":
 
 
 def _searched(
-    rows: list[Row], signals: tuple[str, ...], vector: TopicVector, matches: tuple[Match, ...], scope: Scope
+    rows: list[Row],
+    signals: tuple[str, ...],
+    vector: TopicVector,
+    matches: tuple[Match, ...],
+    scope: Scope,
+    *,
+    is_large: bool,
 ) -> Searched:
     counts: dict[str, Any] = rows[0] if rows else _NO_COUNTS
     embedded = counts["embedded"]
@@ -290,6 +337,7 @@ def _searched(
         nearest_beyond=counts["nearest_beyond"],
         excluded=Excluded(counts["inapplicable"], scope.unreadable),
         empty_reason=None if matches else _why_empty(counts, vector, ran=bool(rows)),
+        scan="signatures" if is_large else "exact",
     )
 
 
@@ -312,6 +360,7 @@ def _receipt(
 ) -> Receipt:
     asked = as_of and {**as_of.as_dict(), "seen_at": setting.seen_at, "seen_tiers": list(setting.seen_tiers)}
     who = {"roles": sorted(principal.roles), "tiers": list(setting.scope.tiers), "as_of": asked, "fold": FOLD_VERSION}
+    how = {"scan": setting.scan.as_dict()}
     return Receipt(
         tenant_id=setting.scope.tenant_id,
         receipt_id=answer.receipt_id,
@@ -319,7 +368,7 @@ def _receipt(
         instant=answer.instant,
         principal=principal.ref,
         topic=question.topic.text,
-        parameters={**question.parameters(), **who},
+        parameters={**question.parameters(), **who, **how},
         searched=answer.searched.as_dict(),
         matches=matches_kept(answer),
         made_at=now,

@@ -24,6 +24,7 @@ from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.query import Setting, answer_in, policy_at, scope_of
 from grandbo.recall.question import Question, check_question
 from grandbo.recall.receipts import matches_kept, topic_hmac
+from grandbo.recall.scan import Scan
 from grandbo.recall.scope import Shape, in_scope
 from grandbo.recall.topic import check_topic
 from grandbo.recall.view import View, held
@@ -129,7 +130,9 @@ def _setting(question: Question, tenant_id: UUID, row: Row, policy: Policy) -> S
     as_of = parameters.get("as_of") or {"seen_at": row["position"], "seen_tiers": tiers}
     scope = scope_of(question, tenant_id, tiers, row["instant"])
     folds = parameters.get("fold") == FOLD_VERSION
-    return Setting(View.AS_OF, row["position"], scope, policy, as_of["seen_at"], tuple(as_of["seen_tiers"]), folds)
+    seen_at, seen_tiers = as_of["seen_at"], tuple(as_of["seen_tiers"])
+    scan = Scan.of_receipt(parameters)
+    return Setting(View.AS_OF, row["position"], scope, policy, seen_at, seen_tiers, scan, folds)
 
 
 def _refuse_beyond(transaction: Transaction, setting: Setting, own: tuple[str, ...]) -> None:

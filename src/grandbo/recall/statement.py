@@ -4,6 +4,10 @@ The one statement of recall: scope, two gated rankings, and the rows behind them
 Lexical: BM25 over the postings. Rarity is counted within the scope, in thousandths, so that the sum of a score is a
 sum of integers and comes out the same in whatever order the server adds it.
 Semantic: exact cosine distance over all vectors of the stamp in scope; an entry counts with its nearest window.
+
+Where the scope is large, a scan is given. Then the distance is that of the vectors that are nearest by signature, and
+rarity is counted over all entries of the asker's tiers, so that the scope is asked of the best by words alone. What is
+counted elsewhere comes in as parameters: `eligible`, `embedded`, `standing`, `depth`.
 """
 
 from __future__ import annotations
@@ -14,11 +18,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.recall.scope import Shape, visible
+from grandbo.recall.scan import Scan, standing_then
+from grandbo.recall.scope import Shape, in_scope, visible
 from grandbo.recall.view import View, entries_in_scope, held, rows_behind, vectors_in_scope
 from grandbo.storage.tables import embeddings, entries, revisions, terms
 from grandbo.storage.tenancy import of_tenant
-from grandbo.storage.vectors import Vector
+from grandbo.storage.vectors import Vector, apart, signature_of
 
 # How far beyond the cutoff still counts as a near miss, in cosine distance.
 NEAR_MARGIN = 0.05
@@ -48,23 +53,33 @@ _ROW_COLUMNS = (
     "claim_digest",
 )
 
+_Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
 _Candidates = sa.bindparam("candidates", type_=sa.Integer)
 _Double: sa.Double[float] = sa.Double()
+_Topic = sa.bindparam("vector", type_=Vector())
+_of_space = embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
 
 
 @lru_cache(maxsize=64)
-def recall_query(shape: Shape, view: View, *, lexical: bool, semantic: bool) -> sa.Select[Any]:
+def recall_query(
+    shape: Shape, view: View, *, lexical: bool, semantic: bool, scan: Scan | None = None
+) -> sa.Select[Any]:
     """
-    The statement for one shape of scope, one view, and the signals that run.
+    The statement for one shape of scope, one view, the signals that run, and for a large scope how it is scanned.
 
     Gives at least one row. Each has the counts (`eligible`, `inapplicable`, `embedded`, `near_misses`,
     `nearest_beyond`), the topic's terms `rarest_first`, and, unless nothing matched, one candidate with its rank, terms
     and distance in either list.
     """
-    eligible, size = _eligible(view, shape)
-    semantic_list, near = _semantic_list(shape, view, eligible) if semantic else _no_semantic_list()
+    eligible, size = _eligible(view, shape) if scan is None else _counted(view, shape)
+    semantic_list, near = _semantic_list(shape, view, eligible, scan) if semantic else _no_semantic_list()
     floor = _lexical_floor(size, semantic_list, near)
-    lexical_list, rarities = _lexical_list(view, eligible, size, floor) if lexical else _no_lexical_list()
+    if not lexical:
+        lexical_list, rarities = _no_lexical_list()
+    elif scan is None:
+        lexical_list, rarities = _lexical_list(view, eligible, size, floor)
+    else:
+        lexical_list, rarities = _lexical_list_of_large(shape, view, eligible, floor)
 
     both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
     # Materialized: the server takes an index for the rows behind the candidates only when their ids are plain columns,
@@ -126,6 +141,14 @@ def _eligible(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
     return eligible, size.select_from(scoped).cte("size")
 
 
+def _counted(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
+    """The same where the scope was counted before: live, nothing asks for the ids, so they are not read."""
+    eligible = _materialized(entries_in_scope(view, shape), "eligible")
+    none: sa.ColumnElement[int] = sa.literal(0, sa.BigInteger)
+    counted = sa.bindparam("eligible", type_=sa.BigInteger)
+    return eligible, sa.select(counted.label("eligible"), none.label("inapplicable")).cte("size")
+
+
 def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.ColumnElement[int]:
     """
     Least share of the topic's weight that an entry must have, in basis points.
@@ -142,14 +165,47 @@ def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.Colu
 
 
 def _lexical_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
-    asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
-    posting = _materialized(
-        sa.select(terms.c.term, terms.c.entry_id, terms.c.weight)
-        .join(eligible, eligible.c.entry_id == terms.c.entry_id)
-        .where(visible(terms), held(view, terms), terms.c.term == sa.any_(asked)),
-        "posting",
+    scored, rarities = _scored(_posting(view, eligible), sa.select(size.c.eligible).scalar_subquery(), floor)
+    return _best(sa.select(scored), scored), rarities
+
+
+def _lexical_list_of_large(
+    shape: Shape, view: View, eligible: sa.CTE, floor: sa.ColumnElement[int]
+) -> tuple[sa.CTE, sa.CTE]:
+    standing = _materialized(standing_then(), "standing") if view is View.AS_OF else None
+    scored, rarities = _scored(_posting(view, standing), sa.bindparam("standing", type_=sa.BigInteger), floor)
+    deep = _materialized(
+        sa.select(scored)
+        .order_by(scored.c.score.desc(), scored.c.entry_id)
+        .limit(sa.bindparam("depth", type_=sa.Integer)),
+        "deep",
     )
-    rarity = _rarity(asked, posting, size)
+    if view is View.AS_OF:
+        return _best(sa.select(deep).join(eligible, eligible.c.entry_id == deep.c.entry_id), deep), rarities
+    # Lateral, with an offset that changes nothing: one look into the entries for each of the deep, and not the whole
+    # scope for all of them, which the server would rather read.
+    scope = (
+        sa.select(sa.literal_column("1").label("one"))
+        .where(entries.c.entry_id == deep.c.entry_id, in_scope(entries, shape))
+        .offset(sa.literal_column("0"))
+        .lateral("scope")
+    )
+    return _best(sa.select(deep).join(scope, sa.true()), deep), rarities
+
+
+def _posting(view: View, within: sa.CTE | None) -> sa.CTE:
+    """The topic's postings: of these entries, or, as they stand, of all in the asker's tiers."""
+    found = sa.select(terms.c.term, terms.c.entry_id, terms.c.weight).where(
+        visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked)
+    )
+    if within is not None:
+        found = found.join(within, within.c.entry_id == terms.c.entry_id)
+    return _materialized(found, "posting")
+
+
+def _scored(posting: sa.CTE, whole: sa.ColumnElement[int], floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
+    """Each entry's score and matched terms, gated; and the terms, rarest first."""
+    rarity = _rarity(posting, whole)
     mass = sa.select(sa.func.coalesce(sa.func.sum(rarity.c.rarity), 0)).scalar_subquery()
     shared = sa.func.sum(rarity.c.rarity)
     scored = (
@@ -164,23 +220,25 @@ def _lexical_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnEl
         .having(shared * 10_000 >= mass * sa.select(floor).scalar_subquery())
         .cte("scored")
     )
+    rarest_first = pg.aggregate_order_by(rarity.c.term, rarity.c.rarity.desc(), rarity.c.term)
+    return scored, sa.select(sa.func.array_agg(rarest_first).label("rarest_first")).cte("rarities")
+
+
+def _best(found: sa.Select[Any], scored: sa.CTE) -> sa.CTE:
     rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
-    best = (
-        sa.select(scored.c.entry_id, rank.label("lexical_rank"), scored.c.matched_terms)
+    return (
+        found.with_only_columns(scored.c.entry_id, rank.label("lexical_rank"), scored.c.matched_terms)
         .order_by(scored.c.score.desc(), scored.c.entry_id)
         .limit(_Candidates)
         .cte("lexical_list")
     )
-    rarest_first = pg.aggregate_order_by(rarity.c.term, rarity.c.rarity.desc(), rarity.c.term)
-    return best, sa.select(sa.func.array_agg(rarest_first).label("rarest_first")).cte("rarities")
 
 
-def _rarity(asked: sa.BindParameter[Any], posting: sa.CTE, size: sa.CTE) -> sa.CTE:
-    """BM25's inverse document frequency of each term of the topic, in thousandths, over the eligible entries alone."""
+def _rarity(posting: sa.CTE, whole: sa.ColumnElement[int]) -> sa.CTE:
+    """BM25's inverse document frequency of each term of the topic, in thousandths, over `whole` entries."""
     frequency = sa.select(posting.c.term, sa.func.count().label("n")).group_by(posting.c.term).cte("frequency")
-    topic = sa.func.unnest(asked).table_valued(sa.column("term", sa.Text), name="topic").render_derived()
+    topic = sa.func.unnest(_Asked).table_valued(sa.column("term", sa.Text), name="topic").render_derived()
     n = sa.func.coalesce(frequency.c.n, 0)
-    whole = sa.select(size.c.eligible).scalar_subquery()
     half: sa.ColumnElement[float] = sa.literal_column("0.5::float8")
     thousandths = sa.func.round(1000 * sa.func.ln(1 + (whole - n + half) / (n + half)))
     # greatest: a term that stands in nearly every entry says next to nothing, but never counts against one.
@@ -198,16 +256,20 @@ def _materialized(query: sa.Select[Any], name: str) -> sa.CTE:
     return query.cte(name).prefix_with("MATERIALIZED", dialect="postgresql")
 
 
-def _semantic_list(shape: Shape, view: View, eligible: sa.CTE) -> tuple[sa.CTE, sa.CTE]:
+def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None) -> tuple[sa.CTE, sa.CTE]:
     cutoff = sa.bindparam("cutoff", type_=_Double)
-    distance = embeddings.c.vector.op("<=>", return_type=_Double)(sa.bindparam("vector", type_=Vector()))
+    distance = embeddings.c.vector.op("<=>", return_type=_Double)(_Topic)
+    found = sa.select(embeddings.c.entry_id, embeddings.c.window_no, distance.label("distance"))
+    if scan is None:
+        found = found.where(vectors_in_scope(view, shape, eligible), _of_space)
+    else:
+        survivor = _survivors(shape, view, eligible, scan)
+        same_window = sa.and_(
+            embeddings.c.entry_id == survivor.c.entry_id, embeddings.c.window_no == survivor.c.window_no
+        )
+        found = found.join(survivor, same_window).where(of_tenant(embeddings), held(view, embeddings), _of_space)
     # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
-    measured = _materialized(
-        sa.select(embeddings.c.entry_id, embeddings.c.window_no, distance.label("distance")).where(
-            vectors_in_scope(view, shape, eligible), embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
-        ),
-        "measured",
-    )
+    measured = _materialized(found, "measured")
     # Only what is near is grouped: of a large memory that is a small part, and grouping costs as much as measuring.
     nearest = _materialized(
         sa.select(measured.c.entry_id, sa.func.min(measured.c.distance).label("distance"))
@@ -223,13 +285,31 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE) -> tuple[sa.CTE, 
         .limit(_Candidates)
         .cte("semantic_list")
     )
-    return ranked, _near(measured, nearest, cutoff)
+    if scan is None:
+        # Every entry with vectors has a first window.
+        first = sa.select(sa.func.count()).select_from(measured).where(measured.c.window_no == 0)
+        return ranked, _near(measured, nearest, cutoff, first.scalar_subquery())
+    return ranked, _near(measured, nearest, cutoff, sa.bindparam("embedded", type_=sa.BigInteger))
 
 
-def _near(measured: sa.CTE, nearest: sa.CTE, cutoff: sa.BindParameter[float]) -> sa.CTE:
+def _survivors(shape: Shape, view: View, eligible: sa.CTE, scan: Scan) -> sa.CTE:
+    """The vectors in scope whose signatures are nearest to the topic's."""
+    # A sub-select, so that the topic's signature is made once.
+    bits = apart(embeddings.c.signature, sa.select(signature_of(_Topic)).scalar_subquery())
+    return _materialized(
+        sa.select(embeddings.c.entry_id, embeddings.c.window_no)
+        .where(vectors_in_scope(view, shape, eligible), _of_space)
+        .order_by(bits, embeddings.c.entry_id, embeddings.c.window_no)
+        # Printed: the server then knows that they are few and looks up each by its key.
+        .limit(sa.literal_column(str(scan.survivors))),
+        "survivor",
+    )
+
+
+def _near(
+    measured: sa.CTE, nearest: sa.CTE, cutoff: sa.BindParameter[float], embedded: sa.ColumnElement[int]
+) -> sa.CTE:
     """How many entries have a vector, how many lie just beyond the cutoff, and how far the nearest beyond it is."""
-    # Every entry with vectors has a first window.
-    embedded = sa.select(sa.func.count()).select_from(measured).where(measured.c.window_no == 0)
     is_nearer = sa.exists(sa.select(sa.literal_column("1")).where(nearest.c.entry_id == measured.c.entry_id))
     # Reckoned only where nothing lies just beyond: coalesce does not ask for what it does not need.
     farther = sa.select(sa.func.min(measured.c.distance)).where(
@@ -237,7 +317,7 @@ def _near(measured: sa.CTE, nearest: sa.CTE, cutoff: sa.BindParameter[float]) ->
     )
     is_beyond = nearest.c.distance >= cutoff
     return sa.select(
-        embedded.scalar_subquery().label("embedded"),
+        embedded.label("embedded"),
         sa.func.count().filter(is_beyond).label("near_misses"),
         sa.func.coalesce(sa.func.min(nearest.c.distance).filter(is_beyond), farther.scalar_subquery()).label(
             "nearest_beyond"

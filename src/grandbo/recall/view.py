@@ -47,13 +47,15 @@ def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:
     found = sa.select(*columns).where(in_scope(state, shape))
     if shape.by_namespace:
         found = found.where(of_namespace(state))
-    if view is View.LIVE:
-        return found
-    # An entry that was raised above the asker's tiers since is not shown as it was before either.
+    return found if view is View.LIVE else seen_since(found.where(held(view, revisions)))
+
+
+def seen_since(found: sa.Select[Any]) -> sa.Select[Any]:
+    """Of revisions those whose entry was not raised above the asker's tiers since: it is not shown as it was either."""
     seen = revisions.alias("seen")
     tiers = sa.bindparam("seen_tiers", type_=pg.ARRAY(sa.Text))
     return found.join(seen, seen.c.entry_id == revisions.c.entry_id).where(
-        held(view, revisions), of_tenant(seen), held_at(seen, "seen_at"), seen.c.visibility == sa.any_(tiers)
+        of_tenant(seen), held_at(seen, "seen_at"), seen.c.visibility == sa.any_(tiers)
     )
 
 

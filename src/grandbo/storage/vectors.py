@@ -50,14 +50,13 @@ def signature_of(vector: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     their vectors lie apart in quartiles: near vectors have near signatures, whatever the model.
     """
     spread = sa.literal_column(f"{_QUARTILE}::float8") / sa.func.sqrt(sa.func.vector_dims(vector), type_=sa.Double())
-    quartile = sa.cast(
-        sa.func.array_fill(sa.cast(spread, sa.REAL), pg.array([sa.func.vector_dims(vector)])), Vector()
-    )
+    quartile = sa.cast(sa.func.array_fill(sa.cast(spread, sa.REAL), pg.array([sa.func.vector_dims(vector)])), Vector())
     above = [vector, vector.op("-", return_type=Vector())(quartile), vector.op("+", return_type=Vector())(quartile)]
-    first, *others = (sa.func.binary_quantize(numbers, type_=Signature()) for numbers in above)
+    bits: sa.ColumnElement[Any]
+    bits, *others = (sa.func.binary_quantize(numbers, type_=Signature()) for numbers in above)
     for other in others:
-        first = first.op("||", return_type=Signature())(other)
-    return first
+        bits = bits.op("||", return_type=Signature())(other)
+    return bits
 
 
 def apart(one: sa.ColumnElement[Any], other: sa.ColumnElement[Any]) -> sa.ColumnElement[float]:
