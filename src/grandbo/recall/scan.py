@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -23,8 +23,11 @@ from grandbo.storage.tables import embeddings, entries, revisions
 
 # Measured at 100,000 entries, mixed from real incidents: of the 25 nearest, at least 0.999 are among so many.
 SURVIVORS = 1_000
-# How many are looked at by words before the scope is asked of them, at least; more where the scope is a small part.
-DEPTH = 1_000
+# How many of the best by their rarer words are looked at again, at least; more where the scope is a small part of all.
+DEPTH = 2_000
+# A term is common that stands in more than this share of all entries, in basis points, unless it is one of the rarest.
+COMMON_BP = 800
+RAREST = 3
 _DEEPEST = 20_000
 _MOST_COUNTS = 1_024
 
@@ -34,18 +37,24 @@ _INSTANT = sa.bindparam("instant", type_=sa.DateTime(timezone=True))
 @dataclass(frozen=True, slots=True)
 class Scan:
     """
-    Up to how many entries in scope every vector is measured; beyond, the `survivors` that are nearest by signature.
+    Up to how many entries in scope everything is measured; beyond, how much of it.
 
-    `exact_up_to` None: always all, as in answers of before there were signatures.
+    Attributes:
+        exact_up_to: None: always all, as in answers of before there were signatures.
+        survivors: the vectors nearest by signature that are measured.
+        depth: the best by the rarer words whose other words, and scope, are looked at.
+        common_bp, rarest: beyond which share of all entries a term is common, unless it is one of the few rarest.
     """
 
     exact_up_to: int | None
     survivors: int = SURVIVORS
     depth: int = DEPTH
+    common_bp: int = COMMON_BP
+    rarest: int = RAREST
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a receipt."""
-        return {"exact_up_to": self.exact_up_to, "survivors": self.survivors, "depth": self.depth}
+        return asdict(self)
 
     @classmethod
     def of_receipt(cls, parameters: dict[str, Any]) -> Scan:

@@ -6,8 +6,8 @@ sum of integers and comes out the same in whatever order the server adds it.
 Semantic: exact cosine distance over all vectors of the stamp in scope; an entry counts with its nearest window.
 
 Where the scope is large, a scan is given. Then the distance is that of the vectors that are nearest by signature, and
-rarity is counted over all entries of the asker's tiers, so that the scope is asked of the best by words alone. What is
-counted elsewhere comes in as parameters: `eligible`, `embedded`, `standing`, `depth`.
+the scope is asked of the best by words alone. What is counted elsewhere comes in as parameters: `eligible`, `embedded`,
+`standing`, `depth`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.recall.scan import Scan, standing_then
-from grandbo.recall.scope import Shape, in_scope, visible
-from grandbo.recall.view import View, entries_in_scope, held, rows_behind, vectors_in_scope
-from grandbo.storage.tables import embeddings, entries, revisions, terms
+from grandbo.recall.scan import Scan
+from grandbo.recall.scope import Shape
+from grandbo.recall.view import View, entries_in_scope, held, materialized, rows_behind, vectors_in_scope
+from grandbo.recall.words import CANDIDATES, no_words, words_list, words_list_of_large
+from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.storage.vectors import Vector, apart, signature_of
 
@@ -53,8 +53,6 @@ _ROW_COLUMNS = (
     "claim_digest",
 )
 
-_Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
-_Candidates = sa.bindparam("candidates", type_=sa.Integer)
 _Double: sa.Double[float] = sa.Double()
 _Topic = sa.bindparam("vector", type_=Vector())
 _of_space = embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
@@ -75,16 +73,16 @@ def recall_query(
     semantic_list, near = _semantic_list(shape, view, eligible, scan) if semantic else _no_semantic_list()
     floor = _lexical_floor(size, semantic_list, near)
     if not lexical:
-        lexical_list, rarities = _no_lexical_list()
+        lexical_list, rarities = no_words()
     elif scan is None:
-        lexical_list, rarities = _lexical_list(view, eligible, size, floor)
+        lexical_list, rarities = words_list(view, eligible, size, floor)
     else:
-        lexical_list, rarities = _lexical_list_of_large(shape, view, eligible, floor)
+        lexical_list, rarities = words_list_of_large(shape, view, eligible, floor, scan)
 
     both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
     # Materialized: the server takes an index for the rows behind the candidates only when their ids are plain columns,
     # not an expression that row-level security has to distrust.
-    candidate = _materialized(
+    candidate = materialized(
         sa.select(
             sa.func.coalesce(lexical_list.c.entry_id, semantic_list.c.entry_id).label("entry_id"),
             lexical_list.c.lexical_rank,
@@ -122,18 +120,18 @@ def floor_query(shape: Shape, view: View) -> sa.Select[Any]:
     )
     if view is View.AS_OF:
         core = core.where(held(view, state))
-    return rows_behind(view, _materialized(core, "core"), _ROW_COLUMNS)
+    return rows_behind(view, materialized(core, "core"), _ROW_COLUMNS)
 
 
 def _eligible(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
     """The entries that may be ranked, and how many they are; with the asker's systems, how many do not apply."""
     if not shape.by_context:
-        eligible = _materialized(entries_in_scope(view, shape), "eligible")
+        eligible = materialized(entries_in_scope(view, shape), "eligible")
         none: sa.ColumnElement[int] = sa.literal(0, sa.BigInteger)
         size = sa.select(sa.func.count().label("eligible"), none.label("inapplicable")).select_from(eligible)
         return eligible, size.cte("size")
-    scoped = _materialized(entries_in_scope(view, shape), "scoped")
-    eligible = _materialized(sa.select(scoped.c.entry_id).where(scoped.c.applies), "eligible")
+    scoped = materialized(entries_in_scope(view, shape), "scoped")
+    eligible = materialized(sa.select(scoped.c.entry_id).where(scoped.c.applies), "eligible")
     size = sa.select(
         sa.func.count().filter(scoped.c.applies).label("eligible"),
         sa.func.count().filter(sa.not_(scoped.c.applies)).label("inapplicable"),
@@ -143,7 +141,7 @@ def _eligible(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
 
 def _counted(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
     """The same where the scope was counted before: live, nothing asks for the ids, so they are not read."""
-    eligible = _materialized(entries_in_scope(view, shape), "eligible")
+    eligible = materialized(entries_in_scope(view, shape), "eligible")
     none: sa.ColumnElement[int] = sa.literal(0, sa.BigInteger)
     counted = sa.bindparam("eligible", type_=sa.BigInteger)
     return eligible, sa.select(counted.label("eligible"), none.label("inapplicable")).cte("size")
@@ -164,98 +162,6 @@ def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.Colu
     )
 
 
-def _lexical_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
-    scored, rarities = _scored(_posting(view, eligible), sa.select(size.c.eligible).scalar_subquery(), floor)
-    return _best(sa.select(scored), scored), rarities
-
-
-def _lexical_list_of_large(
-    shape: Shape, view: View, eligible: sa.CTE, floor: sa.ColumnElement[int]
-) -> tuple[sa.CTE, sa.CTE]:
-    standing = _materialized(standing_then(), "standing") if view is View.AS_OF else None
-    scored, rarities = _scored(_posting(view, standing), sa.bindparam("standing", type_=sa.BigInteger), floor)
-    deep = _materialized(
-        sa.select(scored)
-        .order_by(scored.c.score.desc(), scored.c.entry_id)
-        .limit(sa.bindparam("depth", type_=sa.Integer)),
-        "deep",
-    )
-    if view is View.AS_OF:
-        return _best(sa.select(deep).join(eligible, eligible.c.entry_id == deep.c.entry_id), deep), rarities
-    # Lateral, with an offset that changes nothing: one look into the entries for each of the deep, and not the whole
-    # scope for all of them, which the server would rather read.
-    scope = (
-        sa.select(sa.literal_column("1").label("one"))
-        .where(entries.c.entry_id == deep.c.entry_id, in_scope(entries, shape))
-        .offset(sa.literal_column("0"))
-        .lateral("scope")
-    )
-    return _best(sa.select(deep).join(scope, sa.true()), deep), rarities
-
-
-def _posting(view: View, within: sa.CTE | None) -> sa.CTE:
-    """The topic's postings: of these entries, or, as they stand, of all in the asker's tiers."""
-    found = sa.select(terms.c.term, terms.c.entry_id, terms.c.weight).where(
-        visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked)
-    )
-    if within is not None:
-        found = found.join(within, within.c.entry_id == terms.c.entry_id)
-    return _materialized(found, "posting")
-
-
-def _scored(posting: sa.CTE, whole: sa.ColumnElement[int], floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
-    """Each entry's score and matched terms, gated; and the terms, rarest first."""
-    rarity = _rarity(posting, whole)
-    mass = sa.select(sa.func.coalesce(sa.func.sum(rarity.c.rarity), 0)).scalar_subquery()
-    shared = sa.func.sum(rarity.c.rarity)
-    scored = (
-        sa.select(
-            posting.c.entry_id,
-            sa.func.sum(rarity.c.rarity * posting.c.weight).label("score"),
-            sa.func.array_agg(posting.c.term).label("matched_terms"),
-        )
-        .join(rarity, rarity.c.term == posting.c.term)
-        .group_by(posting.c.entry_id)
-        # The gate: what shares only a sliver of the topic's weight is noise, and a rank cannot tell noise from sense.
-        .having(shared * 10_000 >= mass * sa.select(floor).scalar_subquery())
-        .cte("scored")
-    )
-    rarest_first = pg.aggregate_order_by(rarity.c.term, rarity.c.rarity.desc(), rarity.c.term)
-    return scored, sa.select(sa.func.array_agg(rarest_first).label("rarest_first")).cte("rarities")
-
-
-def _best(found: sa.Select[Any], scored: sa.CTE) -> sa.CTE:
-    rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
-    return (
-        found.with_only_columns(scored.c.entry_id, rank.label("lexical_rank"), scored.c.matched_terms)
-        .order_by(scored.c.score.desc(), scored.c.entry_id)
-        .limit(_Candidates)
-        .cte("lexical_list")
-    )
-
-
-def _rarity(posting: sa.CTE, whole: sa.ColumnElement[int]) -> sa.CTE:
-    """BM25's inverse document frequency of each term of the topic, in thousandths, over `whole` entries."""
-    frequency = sa.select(posting.c.term, sa.func.count().label("n")).group_by(posting.c.term).cte("frequency")
-    topic = sa.func.unnest(_Asked).table_valued(sa.column("term", sa.Text), name="topic").render_derived()
-    n = sa.func.coalesce(frequency.c.n, 0)
-    half: sa.ColumnElement[float] = sa.literal_column("0.5::float8")
-    thousandths = sa.func.round(1000 * sa.func.ln(1 + (whole - n + half) / (n + half)))
-    # greatest: a term that stands in nearly every entry says next to nothing, but never counts against one.
-    # integer: a sum of them is the same in whatever order the server adds, and needs no numeric arithmetic.
-    value = sa.cast(sa.func.greatest(1, thousandths), sa.Integer)
-    return _materialized(
-        sa.select(topic.c.term, value.label("rarity")).select_from(
-            topic.outerjoin(frequency, frequency.c.term == topic.c.term)
-        ),
-        "rarity",
-    )
-
-
-def _materialized(query: sa.Select[Any], name: str) -> sa.CTE:
-    return query.cte(name).prefix_with("MATERIALIZED", dialect="postgresql")
-
-
 def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None) -> tuple[sa.CTE, sa.CTE]:
     cutoff = sa.bindparam("cutoff", type_=_Double)
     distance = embeddings.c.vector.op("<=>", return_type=_Double)(_Topic)
@@ -269,9 +175,9 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None
         )
         found = found.join(survivor, same_window).where(of_tenant(embeddings), held(view, embeddings), _of_space)
     # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
-    measured = _materialized(found, "measured")
+    measured = materialized(found, "measured")
     # Only what is near is grouped: of a large memory that is a small part, and grouping costs as much as measuring.
-    nearest = _materialized(
+    nearest = materialized(
         sa.select(measured.c.entry_id, sa.func.min(measured.c.distance).label("distance"))
         .where(measured.c.distance < cutoff + NEAR_MARGIN)
         .group_by(measured.c.entry_id),
@@ -282,7 +188,7 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None
         sa.select(nearest.c.entry_id, rank.label("semantic_rank"), nearest.c.distance)
         .where(nearest.c.distance < cutoff)
         .order_by(nearest.c.distance, nearest.c.entry_id)
-        .limit(_Candidates)
+        .limit(CANDIDATES)
         .cte("semantic_list")
     )
     if scan is None:
@@ -296,7 +202,7 @@ def _survivors(shape: Shape, view: View, eligible: sa.CTE, scan: Scan) -> sa.CTE
     """The vectors in scope whose signatures are nearest to the topic's."""
     # A sub-select, so that the topic's signature is made once.
     bits = apart(embeddings.c.signature, sa.select(signature_of(_Topic)).scalar_subquery())
-    return _materialized(
+    return materialized(
         sa.select(embeddings.c.entry_id, embeddings.c.window_no)
         .where(vectors_in_scope(view, shape, eligible), _of_space)
         .order_by(bits, embeddings.c.entry_id, embeddings.c.window_no)
@@ -323,19 +229,6 @@ def _near(
             "nearest_beyond"
         ),
     ).cte("near")
-
-
-def _no_lexical_list() -> tuple[sa.CTE, sa.CTE]:
-    nothing = (
-        sa.select(
-            sa.cast(sa.null(), sa.Uuid).label("entry_id"),
-            sa.cast(sa.null(), sa.BigInteger).label("lexical_rank"),
-            sa.cast(sa.null(), pg.ARRAY(sa.Text)).label("matched_terms"),
-        )
-        .where(sa.false())
-        .cte("lexical_list")
-    )
-    return nothing, sa.select(sa.cast(sa.null(), pg.ARRAY(sa.Text)).label("rarest_first")).cte("rarities")
 
 
 def _no_semantic_list() -> tuple[sa.CTE, sa.CTE]:

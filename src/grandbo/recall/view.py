@@ -99,3 +99,8 @@ def _other_side(view: View, table: sa.FromClause) -> sa.ColumnElement[Any]:
         )
     )
     return sa.case((is_seen, table.c.disputed_with), else_=None).label("disputed_with")
+
+
+def materialized(query: sa.Select[Any], name: str) -> sa.CTE:
+    """A part of a statement that the server works out once, by itself."""
+    return query.cte(name).prefix_with("MATERIALIZED", dialect="postgresql")

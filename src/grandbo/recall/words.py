@@ -1,0 +1,195 @@
+"""
+The ranking by words: BM25 over the postings, gated before it is ranked.
+
+A score is a sum of integers, so it comes out the same in whatever order the server adds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from grandbo.recall.scan import Scan, standing_then
+from grandbo.recall.scope import Shape, in_scope, visible
+from grandbo.recall.view import View, held, materialized
+from grandbo.storage.tables import entries, terms
+
+CANDIDATES = sa.bindparam("candidates", type_=sa.Integer)
+_Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
+
+
+def words_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
+    """The best entries of a scope that is read whole, each with its rank and terms; and the terms, rarest first."""
+    posting = materialized(
+        sa.select(terms.c.term, terms.c.entry_id, terms.c.weight)
+        .join(eligible, eligible.c.entry_id == terms.c.entry_id)
+        .where(visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked)),
+        "posting",
+    )
+    frequency = sa.select(posting.c.term, sa.func.count().label("n")).group_by(posting.c.term).cte("frequency")
+    topic = _topic()
+    whole = sa.select(size.c.eligible).scalar_subquery()
+    rarity = materialized(
+        sa.select(topic.c.term, _rarity(sa.func.coalesce(frequency.c.n, 0), whole).label("rarity")).select_from(
+            topic.outerjoin(frequency, frequency.c.term == topic.c.term)
+        ),
+        "rarity",
+    )
+    score, shared = _sums(rarity.c.rarity, posting.c.weight)
+    scored = (
+        sa.select(posting.c.entry_id, score)
+        .join(rarity, rarity.c.term == posting.c.term)
+        .group_by(posting.c.entry_id)
+        .having(_passes(shared.element, rarity, floor))
+        .cte("scored")
+    )
+    best = _best(sa.select(scored), scored)
+    # Gathered for the best alone, not for all that were scored.
+    listed = (
+        sa.select(best, sa.func.array_agg(posting.c.term).label("matched_terms"))
+        .join(posting, posting.c.entry_id == best.c.entry_id)
+        .group_by(*best.c)
+    )
+    return listed.cte("lexical_list"), _rarest_first(rarity)
+
+
+def words_list_of_large(
+    shape: Shape, view: View, eligible: sa.CTE, floor: sa.ColumnElement[int], scan: Scan
+) -> tuple[sa.CTE, sa.CTE]:
+    """
+    The same of a large scope, of which not all is read.
+
+    Rarity is counted over all entries of the asker's tiers, in scope or not. Entries are found by the terms that are
+    not common; common ones, such as stand in a large share of all entries, count for the best of those alone. Then the
+    gate and the scope are asked of them.
+    """
+    standing = materialized(standing_then(), "standing") if view is View.AS_OF else None
+    rarity = _rarity_over(view, standing, scan)
+    rare, common = (sa.select(rarity).where(is_kind).subquery(name) for is_kind, name in _kinds(rarity))
+    posting = _of_term(view, standing, rare.c.term, [terms.c.entry_id, terms.c.weight]).lateral("posting")
+    partly = (
+        sa.select(posting.c.entry_id, *_sums(rare.c.rarity, posting.c.weight))
+        .select_from(rare.join(posting, sa.true()))
+        .group_by(posting.c.entry_id)
+        .cte("partly")
+    )
+    deep = materialized(
+        sa.select(partly)
+        .order_by(partly.c.score.desc(), partly.c.entry_id)
+        .limit(sa.bindparam("depth", type_=sa.Integer)),
+        "deep",
+    )
+    others = sa.and_(visible(terms), held(view, terms), terms.c.entry_id == deep.c.entry_id)
+    more = (
+        sa.select(*_sums(common.c.rarity, terms.c.weight))
+        .select_from(common.join(terms, terms.c.term == common.c.term))
+        .where(others)
+        .lateral("more")
+    )
+    whole_score = (deep.c.score + sa.func.coalesce(more.c.score, 0)).label("score")
+    shared = deep.c.shared + sa.func.coalesce(more.c.shared, 0)
+    scored = (
+        sa.select(deep.c.entry_id, whole_score)
+        .select_from(_in_scope(shape, view, eligible, deep).join(more, sa.true()))
+        .where(_passes(shared, rarity, floor))
+        .cte("scored")
+    )
+    best = _best(sa.select(scored), scored)
+    matched = sa.select(terms.c.term).where(
+        visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked), terms.c.entry_id == best.c.entry_id
+    )
+    gathered = sa.func.array(matched.correlate(best).scalar_subquery(), type_=pg.ARRAY(sa.Text))
+    listed = sa.select(best, gathered.label("matched_terms"))
+    return listed.cte("lexical_list"), _rarest_first(rarity)
+
+
+def _rarity_over(view: View, standing: sa.CTE | None, scan: Scan) -> sa.CTE:
+    """Each term of the topic with its rarity, and whether it is common: the rarest few never are."""
+    topic = _topic()
+    counted = _of_term(view, standing, topic.c.term, [sa.func.count().label("n")]).lateral("counted")
+    whole = sa.bindparam("standing", type_=sa.BigInteger)
+    place = sa.func.row_number().over(order_by=(counted.c.n, topic.c.term))
+    is_common = sa.and_(counted.c.n * 10_000 > whole * scan.common_bp, place > scan.rarest)
+    found = sa.select(topic.c.term, _rarity(counted.c.n, whole).label("rarity"), is_common.label("is_common"))
+    return materialized(found.select_from(topic.join(counted, sa.true())), "rarity")
+
+
+def _kinds(rarity: sa.CTE) -> tuple[tuple[sa.ColumnElement[bool], str], tuple[sa.ColumnElement[bool], str]]:
+    return (sa.not_(rarity.c.is_common), "rare"), (rarity.c.is_common, "common")
+
+
+def _in_scope(shape: Shape, view: View, eligible: sa.CTE, deep: sa.CTE) -> sa.Join:
+    """Those that are in scope. Live, each is looked up by its key, and the scope is not read."""
+    if view is View.AS_OF:
+        return deep.join(eligible, eligible.c.entry_id == deep.c.entry_id)
+    scope = (
+        sa.select(sa.literal_column("1").label("one"))
+        .where(entries.c.entry_id == deep.c.entry_id, in_scope(entries, shape))
+        # Changes nothing, and keeps it one look for each. Else the server would rather read the whole scope once.
+        .offset(sa.literal_column("0"))
+        .lateral("scope")
+    )
+    return deep.join(scope, sa.true())
+
+
+def no_words() -> tuple[sa.CTE, sa.CTE]:
+    """The list, and the terms, where words do not count."""
+    nothing = (
+        sa.select(
+            sa.cast(sa.null(), sa.Uuid).label("entry_id"),
+            sa.cast(sa.null(), sa.BigInteger).label("lexical_rank"),
+            sa.cast(sa.null(), pg.ARRAY(sa.Text)).label("matched_terms"),
+        )
+        .where(sa.false())
+        .cte("lexical_list")
+    )
+    return nothing, sa.select(sa.cast(sa.null(), pg.ARRAY(sa.Text)).label("rarest_first")).cte("rarities")
+
+
+def _topic() -> sa.TableValuedAlias:
+    return sa.func.unnest(_Asked).table_valued(sa.column("term", sa.Text), name="topic").render_derived()
+
+
+def _of_term(view: View, standing: sa.CTE | None, term: sa.ColumnElement[str], columns: list[Any]) -> sa.Select[Any]:
+    """The postings of one term in the asker's tiers."""
+    found = sa.select(*columns).select_from(terms)
+    if standing is not None:
+        found = found.join(standing, standing.c.entry_id == terms.c.entry_id)
+    return found.where(visible(terms), held(view, terms), terms.c.term == term)
+
+
+def _rarity(n: sa.ColumnElement[int], whole: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """BM25's inverse document frequency of a term that `n` of `whole` entries have, in thousandths."""
+    half: sa.ColumnElement[float] = sa.literal_column("0.5::float8")
+    thousandths = sa.func.round(1000 * sa.func.ln(1 + (whole - n + half) / (n + half)))
+    # greatest: a term that stands in nearly every entry says next to nothing, but never counts against one.
+    # integer: a sum of them is the same in whatever order the server adds, and needs no numeric arithmetic.
+    return sa.cast(sa.func.greatest(1, thousandths), sa.Integer)
+
+
+def _sums(rarity: sa.ColumnElement[int], weight: sa.ColumnElement[int]) -> tuple[sa.Label[int], sa.Label[int]]:
+    """What the postings of an entry add up to, and how much of the topic's weight they share."""
+    return sa.func.sum(rarity * weight).label("score"), sa.func.sum(rarity).label("shared")
+
+
+def _passes(shared: sa.ColumnElement[int], rarity: sa.CTE, floor: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """The gate: what shares only a sliver of the topic's weight is noise, and a rank cannot tell noise from sense."""
+    mass = sa.select(sa.func.coalesce(sa.func.sum(rarity.c.rarity), 0)).scalar_subquery()
+    return shared * 10_000 >= mass * sa.select(floor).scalar_subquery()
+
+
+def _best(found: sa.Select[Any], scored: sa.CTE) -> sa.CTE:
+    rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
+    return materialized(
+        found.with_only_columns(scored.c.entry_id, rank.label("lexical_rank"))
+        .order_by(scored.c.score.desc(), scored.c.entry_id)
+        .limit(CANDIDATES),
+        "best",
+    )
+
+
+def _rarest_first(rarity: sa.CTE) -> sa.CTE:
+    in_order = pg.aggregate_order_by(rarity.c.term, rarity.c.rarity.desc(), rarity.c.term)
+    return sa.select(sa.func.array_agg(in_order).label("rarest_first")).cte("rarities")
