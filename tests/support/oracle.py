@@ -20,6 +20,7 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.rows import dict_row
 
+from grandbo.recall.scan import Scan
 from grandbo.text import terms
 
 
@@ -48,8 +49,9 @@ def expected(
     service: str | None = None,
     limit: int = 5,
     words: bool = True,
+    scan: Scan | None = None,
 ) -> Expected:
-    """Rank everything in scope by brute force."""
+    """Rank everything in scope by brute force; with `scan`, what a large scope gives."""
     register_vector(conn)
     cursor = conn.cursor(row_factory=dict_row)
     entries = cursor.execute("SELECT * FROM grandbo.org_memory_entries WHERE tenant_id = %s", (tenant_id,)).fetchall()
@@ -62,10 +64,16 @@ def expected(
         and (not kinds or row["kind"] in kinds)
         and (service is None or row["service"] == service)
     }
-    semantic, measured = _semantic(cursor, tenant_id, eligible, vector, stamp, cutoff)
+    semantic, measured = _semantic(cursor, tenant_id, eligible, vector, stamp, cutoff, scan)
     alone = vector is not None and measured == len(eligible) and not semantic
     asked = list(dict.fromkeys(terms(topic)))[:256]
-    lexical = _lexical(cursor, tenant_id, eligible, asked, 5_000 if alone else 200) if words else []
+    floor_bp = 5_000 if alone else 200
+    if scan is None:
+        ranked = _lexical(cursor, tenant_id, eligible, asked, floor_bp)
+    else:
+        standing = {row["entry_id"] for row in entries if row["visibility"] in tiers}
+        ranked = _lexical_of_large(cursor, tenant_id, eligible, standing, asked, floor_bp, scan)
+    lexical = ranked if words else []
     scores: defaultdict[UUID, float] = defaultdict(float)
     for ranking in (lexical, [entry for entry, _ in semantic]):
         for rank, entry in enumerate(ranking, start=1):
@@ -114,15 +122,31 @@ def _says_nothing_more(row: dict[str, Any], kept: dict[str, Any]) -> bool:
 
 
 def _semantic(
-    cursor: Any, tenant_id: UUID, eligible: set[UUID], vector: Any, stamp: str, cutoff: float
+    cursor: Any,
+    tenant_id: UUID,
+    eligible: set[UUID],
+    vector: Any,
+    stamp: str,
+    cutoff: float,
+    scan: Scan | None,
 ) -> tuple[list[tuple[UUID, float]], int]:
     if vector is None:
         return [], 0
     rows = cursor.execute(
-        "SELECT entry_id, vector FROM grandbo.org_memory_embeddings"
+        "SELECT entry_id, window_no, vector FROM grandbo.org_memory_embeddings"
         " WHERE tenant_id = %s AND stamp = %s AND to_position IS NULL",
         (tenant_id, stamp),
     ).fetchall()
+    rows = [row for row in rows if row["entry_id"] in eligible]
+    embedded = {row["entry_id"] for row in rows}
+    if scan is not None:
+        of_topic = _signature(np.asarray(vector, dtype=np.float32))
+
+        def apart(row: dict[str, Any]) -> tuple[int, UUID, int]:
+            bits = int((_signature(row["vector"].to_numpy()) != of_topic).sum())
+            return bits, row["entry_id"], row["window_no"]
+
+        rows = sorted(rows, key=apart)[: scan.survivors]
     topic = np.asarray(vector, dtype=np.float64)
     nearest: dict[UUID, float] = {}
     for row in rows:
@@ -131,31 +155,76 @@ def _semantic(
             distance = 1 - float(topic @ other) / float(np.linalg.norm(topic) * np.linalg.norm(other))
             nearest[row["entry_id"]] = min(distance, nearest.get(row["entry_id"], 9.0))
     ranked = sorted(((distance, entry) for entry, distance in nearest.items() if distance < cutoff))[:25]
-    return [(entry, distance) for distance, entry in ranked], len(nearest)
+    return [(entry, distance) for distance, entry in ranked], len(embedded)
 
 
-def _lexical(cursor: Any, tenant_id: UUID, eligible: set[UUID], asked: list[str], floor_bp: int) -> list[UUID]:
+def _signature(vector: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Above the middle, the upper and the lower quartile of the numbers of a normalised vector."""
+    quartile = np.float32(0.6745 / math.sqrt(vector.size))
+    return np.concatenate([vector > 0, vector > quartile, vector > -quartile])
+
+
+def _postings(cursor: Any, tenant_id: UUID, among: set[UUID], asked: list[str]) -> dict[str, dict[UUID, int]]:
     rows = cursor.execute(
         "SELECT term, entry_id, weight FROM grandbo.org_memory_terms"
         " WHERE tenant_id = %s AND to_position IS NULL AND term = ANY(%s)",
         (tenant_id, asked),
     ).fetchall()
-    postings: defaultdict[str, dict[UUID, int]] = defaultdict(dict)
+    postings: dict[str, dict[UUID, int]] = {term: {} for term in asked}
     for row in rows:
-        if row["entry_id"] in eligible:
+        if row["entry_id"] in among:
             postings[row["term"]][row["entry_id"]] = row["weight"]
-    rarity = {
-        term: max(
-            1, round(1000 * math.log(1 + (len(eligible) - len(postings[term]) + 0.5) / (len(postings[term]) + 0.5)))
-        )
-        for term in asked
+    return postings
+
+
+def _rarities(postings: dict[str, dict[UUID, int]], whole: int) -> dict[str, int]:
+    return {
+        term: max(1, round(1000 * math.log(1 + (whole - len(found) + 0.5) / (len(found) + 0.5))))
+        for term, found in postings.items()
     }
-    whole = sum(rarity.values())
+
+
+def _scores(
+    postings: dict[str, dict[UUID, int]], rarity: dict[str, int], counted: set[str]
+) -> tuple[dict[UUID, int], dict[UUID, int]]:
+    """What the entries' postings of the terms that are counted add up to, and what they share of the topic's weight."""
     score: defaultdict[UUID, int] = defaultdict(int)
     shared: defaultdict[UUID, int] = defaultdict(int)
-    for term in asked:
+    for term in counted:
         for entry, weight in postings[term].items():
             score[entry] += rarity[term] * weight
             shared[entry] += rarity[term]
+    return score, shared
+
+
+def _lexical(cursor: Any, tenant_id: UUID, eligible: set[UUID], asked: list[str], floor_bp: int) -> list[UUID]:
+    postings = _postings(cursor, tenant_id, eligible, asked)
+    rarity = _rarities(postings, len(eligible))
+    whole = sum(rarity.values())
+    score, shared = _scores(postings, rarity, set(asked))
     kept = [entry for entry in score if shared[entry] * 10_000 >= whole * floor_bp]
+    return sorted(kept, key=lambda entry: (-score[entry], entry))[:25]
+
+
+def _lexical_of_large(
+    cursor: Any,
+    tenant_id: UUID,
+    eligible: set[UUID],
+    standing: set[UUID],
+    asked: list[str],
+    floor_bp: int,
+    scan: Scan,
+) -> list[UUID]:
+    postings = _postings(cursor, tenant_id, standing, asked)
+    rarity = _rarities(postings, len(standing))
+    by_rarity = sorted(asked, key=lambda term: (len(postings[term]), term))
+    rare = set(by_rarity[: scan.rarest]) | {
+        term for term in asked if len(postings[term]) * 10_000 <= len(standing) * scan.common_bp
+    }
+    partly, _ = _scores(postings, rarity, rare)
+    depth = min(20_000, scan.depth * math.ceil(len(standing) / max(1, len(eligible))))
+    deep = set(sorted(partly, key=lambda entry: (-partly[entry], entry))[:depth])
+    score, shared = _scores(postings, rarity, set(asked))
+    whole = sum(rarity.values())
+    kept = [entry for entry in deep & eligible if shared[entry] * 10_000 >= whole * floor_bp]
     return sorted(kept, key=lambda entry: (-score[entry], entry))[:25]

@@ -227,6 +227,8 @@ def _explained(answer: Answer) -> list[str]:
     ]
     if searched.stamp:
         lines.append(f"space     {searched.stamp}, cutoff {searched.cutoff}")
+    if searched.scan == "signatures":
+        lines.append("scan      the scope is large: the nearest by signature were measured, not all")
     if searched.near_misses:
-        lines.append(f"beyond    {searched.near_misses} just beyond the cutoff, nearest at {searched.nearest_beyond}")
+        lines.append(f"beyond    {searched.beyond} just beyond the cutoff, nearest at {searched.nearest_beyond}")
     return lines

@@ -149,6 +149,11 @@ class SearchedDocument(Document):
     nearest_beyond: float | None
     excluded: ExcludedDocument | None = Field(default=None, description="A receipt of an earlier version lacks it.")
     empty_reason: EmptyReason | None
+    scan: Literal["exact", "signatures"] | None = Field(
+        default=None,
+        description="`signatures`: the scope is large, what is counted beyond the cutoff is a lower bound. "
+        "A receipt of an earlier version lacks it.",
+    )
 
 
 class AnswerDocument(Document):

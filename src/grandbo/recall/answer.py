@@ -149,6 +149,11 @@ class Searched:
     excluded: Excluded = Excluded(0, ())
     scan: Scanned = "exact"
 
+    @property
+    def beyond(self) -> str:
+        """How many lie just beyond the cutoff, as people read it."""
+        return f"at least {self.near_misses}" if self.scan == "signatures" else str(self.near_misses)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {

@@ -71,7 +71,7 @@ def why_empty(searched: Searched) -> str:
     if searched.empty_reason == "beyond_cutoff":
         nearest = "" if searched.nearest_beyond is None else f", the nearest at {searched.nearest_beyond:.3f}"
         return (
-            f"Nothing is near enough: {searched.near_misses} of {searched.eligible} entries lie just beyond the cutoff "
+            f"Nothing is near enough: {searched.beyond} of {searched.eligible} entries lie just beyond the cutoff "
             f"of {searched.cutoff}{nearest}."
         )
     return f"Nothing matched: none of the {searched.eligible} entries in scope is about this."

@@ -1,0 +1,251 @@
+"""Large scopes: what the signatures leave is measured, the answer says so, and it is given again exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import grandbo
+from grandbo.embedding import build_embedder
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.policy import TIERS
+from grandbo.recall.scan import Counting, Scan
+from grandbo.types import utc_now
+from tests.integration.test_as_of import as_role, check_exact
+from tests.integration.test_recall import TOPICS
+from tests.support.factories import make_finding
+from tests.support.histories import History
+from tests.support.oracle import expected
+from tests.support.postgres import TestDatabase
+from tests.support.providers import words_embedder
+
+SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
+# Few enough of everything that most of a small memory is left out.
+NARROW = Scan(exact_up_to=0, survivors=60, depth=12, common_bp=1_500, rarest=2)
+NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, common_bp=500, rarest=1)
+TOPIC = "consumers lost their leases after the broker restarted"
+
+
+def scanning(memory: TenantMemory, scan: Scan) -> TenantMemory:
+    """The same memory, to which every scope is large, or none."""
+    seen = TenantMemory(memory._grandbo, memory.tenant, memory.principal)
+    seen._counting = Counting(scan)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def real(database: TestDatabase) -> Iterator[TenantMemory]:
+    """Fifty real incidents of several windows each, embedded by the local model."""
+    settings = database.settings(embedder="local")
+    with Grandbo.open(settings=settings, embedder=build_embedder(settings)) as opened:
+        opened.create_tenant("large-real")
+        memory = opened.tenant("large-real", principal="human:tester")
+        memory.import_lines(SAMPLE.read_bytes().splitlines(keepends=True)[1::3], "finding")
+        memory.embed()
+        yield memory
+
+
+class TestAgainstBruteForce:
+    @pytest.mark.parametrize("topic", TOPICS)
+    def test_ids_order_and_ranks_equal_a_reckoning_by_the_same_rules(
+        self, real: TenantMemory, database: TestDatabase, topic: str
+    ) -> None:
+        """Signatures, survivors, common terms and depth, written down again in plain Python over all rows."""
+        answer = scanning(real, NARROW).query_topic(topic, limit=20)
+
+        assert answer.searched.stamp is not None
+        assert answer.searched.cutoff is not None
+        with database.as_admin() as conn:
+            wanted = expected(
+                conn,
+                real.tenant_id,
+                topic,
+                real._grandbo.meaning.of(topic).vector,
+                stamp=answer.searched.stamp,
+                cutoff=answer.searched.cutoff,
+                tiers=TIERS,
+                instant=answer.instant,
+                limit=20,
+                scan=NARROW,
+            )
+        assert ("signatures", wanted.eligible) == (answer.searched.scan, answer.searched.eligible)
+        assert wanted.ids == [match.entry_id for match in answer.matches]
+        for match in answer.matches:
+            if match.lexical:
+                assert match.entry_id == wanted.lexical[match.lexical.rank - 1]
+            if match.semantic:
+                assert match.entry_id == wanted.semantic[match.semantic.rank - 1][0]
+
+    def test_the_nearest_by_signature_hold_nearly_all_of_the_nearest(self, real: TenantMemory) -> None:
+        """Of real vectors a fifth by signature holds 0.95 of what is nearest, each at its exact distance."""
+        found = wanted = 0
+        for topic in TOPICS:
+            exact = real.query_topic(topic, mode="meaning", limit=20)
+            scanned = scanning(real, NARROW).query_topic(topic, mode="meaning", limit=20)
+            distances = {match.entry_id: match.semantic.distance for match in exact.matches if match.semantic}
+            wanted += len(distances)
+            for match in scanned.matches:
+                assert match.semantic is not None
+                if match.entry_id in distances:
+                    found += match.semantic.distance == distances[match.entry_id]
+        assert found >= 0.95 * wanted > 0
+
+    def test_where_everything_survives_the_answer_is_the_exact_one(self, real: TenantMemory) -> None:
+        """With nothing left out, both ways give the same matches, counts and distances."""
+        all_of_it = scanning(real, Scan(exact_up_to=0, survivors=10_000, depth=10_000, common_bp=10_000))
+        for topic in TOPICS:
+            exact, scanned = real.query_topic(topic, limit=20), all_of_it.query_topic(topic, limit=20)
+
+            assert exact.matches == scanned.matches
+            assert exact.searched.as_dict() | {"scan": "signatures"} == scanned.searched.as_dict()
+
+
+class TestGivenAgain:
+    @pytest.mark.parametrize("seed", range(2))
+    def test_a_random_past_is_answered_exactly_as_it_was(self, memory: TenantMemory, seed: int) -> None:
+        """Whatever happened since, a recall of then gives the same matches, ranks, distances and counts."""
+        askers = {role: scanning(as_role(memory, role), NARROWEST) for role in ("investigator", "admin")}
+        history = History(memory, askers, seed)
+        history.grow(60, 120)
+        large = [one for one in history.asked if one.answer.searched.scan == "signatures"]
+
+        assert len(large) > 5
+        assert check_exact(scanning(memory, NARROWEST), history) > 0
+
+    def test_a_receipt_is_replayed_as_it_was_scanned(self, memory: TenantMemory) -> None:
+        """By what the receipt states, not by what this process would do; one that states nothing was exact."""
+        for number in range(12):
+            memory.record_finding(make_finding(title=f"Leases lost {number}"))
+        memory.embed()
+        large = scanning(memory, NARROWEST).query_topic(TOPIC)
+        exact = memory.query_topic(TOPIC)
+        memory.record_finding(make_finding())
+        memory.embed()
+
+        assert ("signatures", "exact") == (large.searched.scan, exact.searched.scan)
+        assert large.matches != exact.matches
+        assert memory.replay_receipt(large.receipt_id, TOPIC).equal
+        assert scanning(memory, NARROWEST).replay_receipt(exact.receipt_id, TOPIC).equal
+
+    def test_a_receipt_of_before_there_were_signatures_is_replayed_exactly(
+        self, memory: TenantMemory, database: TestDatabase
+    ) -> None:
+        """It names no scan, and its answer had measured everything."""
+        for _ in range(3):
+            memory.record_finding(make_finding())
+        memory.embed()
+        receipt = memory.query_topic(TOPIC).receipt_id
+        memory._grandbo.receipts.flush()
+        with database.as_admin() as conn:
+            conn.execute(
+                "UPDATE grandbo.org_memory_receipts SET parameters = parameters - 'scan', searched = searched - 'scan'"
+                " WHERE receipt_id = %s",
+                (receipt,),
+            )
+
+        assert scanning(memory, NARROWEST).replay_receipt(receipt, TOPIC).equal
+
+
+class TestCounts:
+    def test_they_follow_every_event_and_the_passing_of_time(self, grandbo: Grandbo, memory: TenantMemory) -> None:
+        """A kept count is the count: after a write, an archiving, an embedding, and when an entry's time has come."""
+        now = utc_now()
+        clock = [now]
+        later = Grandbo(grandbo.settings, grandbo._opened, grandbo.embedder, clock=lambda: clock[0])
+        later.counting = Counting(NARROWEST)
+        own = TenantMemory(later, memory.tenant, memory.principal)
+
+        def counted() -> tuple[int, int | None, str]:
+            searched = own.query_topic(TOPIC).searched
+            return searched.eligible, searched.without_vector, searched.scan
+
+        first = own.record_finding(make_finding()).acknowledgement.entry_id
+        own.record_finding(make_finding())
+        assert [(2, 2, "signatures")] * 2 == [counted(), counted()]
+        own.embed()
+        assert (2, 0, "signatures") == counted()
+        own.archive(first, reason="r")
+        assert (1, 0, "signatures") == counted()
+        clock[0] = now + timedelta(days=91)
+        assert 0 == counted()[0]
+        later.receipts.close()
+
+    def test_what_stands_above_the_asker_moves_nothing(self, memory: TenantMemory) -> None:
+        """Entries of a higher tier change no rank, score or count of who does not see them."""
+        for number in range(6):
+            memory.record_finding(make_finding(title=f"Leases lost {number}"))
+        memory.embed()
+        token = memory.create_key("investigator", "agent", ("investigator",))[1]
+        asker = scanning(memory._grandbo.authenticate(token), NARROWEST)
+        before = asker.query_topic(TOPIC)
+        for _ in range(6):
+            memory.record_finding(make_finding(visibility="admin"))
+        memory.embed()
+        after = asker.query_topic(TOPIC)
+
+        assert before.matches == after.matches
+        assert before.searched == after.searched
+
+
+class TestChoice:
+    @pytest.mark.parametrize(
+        ("most", "scan"), [(4, "signatures"), (5, "exact"), (10_000, "exact")], ids=("above", "at", "below")
+    )
+    def test_a_scope_is_large_beyond_the_setting(self, database: TestDatabase, most: int, scan: str) -> None:
+        """Entries in scope decide, not those of the whole tenant."""
+        with Grandbo.open(settings=database.settings(exact_up_to=most), embedder=words_embedder()) as opened:
+            opened.create_tenant(f"choice-{most}")
+            memory = opened.tenant(f"choice-{most}", principal="human:tester")
+            for _ in range(5):
+                memory.record_finding(make_finding(service="checkout"))
+            memory.record_finding(make_finding(service="billing"))
+            memory.embed()
+
+            assert scan == memory.query_topic(TOPIC, service="checkout").searched.scan
+            assert "exact" == memory.query_topic(TOPIC, service="billing").searched.scan
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"namespace": "payments"},
+            {"context": {"worker": "5"}},
+            {"statuses": ["expired"]},
+            {"statuses": ["disputed"]},
+        ],
+        ids=("namespace", "context", "expired", "disputed"),
+    )
+    def test_what_a_vector_does_not_say_is_measured_whole(self, memory: TenantMemory, asked: dict[str, Any]) -> None:
+        """Such a scope is exact at any size."""
+        memory.record_finding(make_finding())
+        memory.embed()
+
+        assert "exact" == scanning(memory, NARROWEST).query_topic(TOPIC, **asked).searched.scan
+
+    def test_the_answer_says_that_it_knows_a_lower_bound(self, memory: TenantMemory) -> None:
+        """Where not all was measured, what lies just beyond the cutoff is at least so much."""
+        memory.record_finding(make_finding())
+        memory.embed()
+        exact, large = memory.query_topic(TOPIC).searched, scanning(memory, NARROWEST).query_topic(TOPIC).searched
+
+        assert ("0", "at least 0") == (exact.beyond, large.beyond)
+
+
+def test_a_signature_that_is_not_its_vectors_is_found(memory: TenantMemory, database: TestDatabase) -> None:
+    """A replay makes each signature again; the digest that checkpoints sign is that of before there were any."""
+    memory.record_finding(make_finding())
+    memory.embed()
+    sound = memory.check_rebuild()
+    with database.as_admin() as conn:
+        conn.execute(
+            "UPDATE grandbo.org_memory_embeddings SET signature = ~signature WHERE tenant_id = %s", (memory.tenant_id,)
+        )
+    forged = memory.check_rebuild()
+    memory.rebuild()
+
+    assert ([], {"org_memory_embeddings"}) == (sound.differences, {item.table for item in forged.differences})
+    assert sound.digest == forged.digest
+    assert memory.check_rebuild().ok
