@@ -28,9 +28,11 @@ import structlog
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from scripts.bench_doors import doors, up
+from scripts.bench_floor import FLOOR_QUERY, make_floor
 from scripts.bench_ingress import ingress
 from scripts.bench_past import past, receipts
 from scripts.bench_people import people
+from scripts.bench_sizes import found_enough, sizes
 from scripts.bench_timing import in_turn, progress, ratio, spread
 
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, build_embedder
@@ -135,7 +137,7 @@ class Bench:
         for topic in topics:
             self.grandbo.meaning.of(topic)
         with self.admin() as conn:
-            self._floor_tables(conn, memory)
+            make_floor(conn, memory.tenant_id)
 
             def floor(number: int) -> None:
                 topic = topics[number]
@@ -149,16 +151,6 @@ class Bench:
         self.figures["recall_ms"] = spread(governed)
         self.figures["recall_floor_ms"] = spread(bare)
         self.figures["recall_ratio"] = ratio(governed, bare)
-
-    def _floor_tables(self, conn: psycopg.Connection[Any], memory: TenantMemory) -> None:
-        conn.execute("CREATE SCHEMA floor")
-        conn.execute("CREATE TABLE floor.vectors (entry_id uuid, vector extensions.vector(1024))")
-        conn.execute("ALTER TABLE floor.vectors ALTER COLUMN vector SET STORAGE PLAIN")
-        conn.execute("CREATE TABLE floor.terms (term text, entry_id uuid, weight int, PRIMARY KEY (term, entry_id))")
-        conn.execute("CREATE TABLE floor.entries (entry_id uuid PRIMARY KEY, title text, summary text, evidence jsonb)")
-        for copy in FLOOR_COPIES:
-            conn.execute(copy, (memory.tenant_id,))
-        conn.execute("VACUUM ANALYZE")
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -258,39 +250,14 @@ class Bench:
         self.figures["idle_up_rss_mb"] = round(int(line.split()[1]) / 1024)
 
 
-FLOOR_COPIES = (
-    "INSERT INTO floor.vectors SELECT entry_id, vector FROM grandbo.org_memory_embeddings WHERE tenant_id = %s",
-    "INSERT INTO floor.terms SELECT term, entry_id, weight FROM grandbo.org_memory_terms WHERE tenant_id = %s",
-    "INSERT INTO floor.entries SELECT entry_id, title, summary, evidence FROM grandbo.org_memory_entries"
-    " WHERE tenant_id = %s",
-)
-
-# What a careful person would write by hand for the same ranking, without tenants, tiers, validity or counts.
-FLOOR_QUERY = """
-WITH posting AS MATERIALIZED (SELECT term, entry_id, weight FROM floor.terms WHERE term = ANY(%(terms)s)),
-rarity AS (
-  SELECT term, ln(1 + ((SELECT count(*) FROM floor.entries) - count(*) + 0.5) / (count(*) + 0.5)) AS rarity
-    FROM posting GROUP BY term),
-lexical AS (
-  SELECT entry_id, row_number() OVER (ORDER BY sum(rarity * weight) DESC, entry_id) AS rank
-    FROM posting JOIN rarity USING (term) GROUP BY entry_id ORDER BY rank LIMIT 25),
-semantic AS (
-  SELECT entry_id, row_number() OVER (ORDER BY distance, entry_id) AS rank
-    FROM (SELECT entry_id, min(distance) AS distance
-            FROM (SELECT entry_id, vector OPERATOR(extensions.<=>) %(vector)s AS distance FROM floor.vectors OFFSET 0) d
-           GROUP BY entry_id ORDER BY 2, 1 LIMIT 25) nearest),
-fused AS (
-  SELECT entry_id, coalesce(1.0 / (60 + lexical.rank), 0) + coalesce(1.0 / (60 + semantic.rank), 0) AS score
-    FROM lexical FULL JOIN semantic USING (entry_id) ORDER BY score DESC, entry_id LIMIT 5)
-SELECT * FROM fused JOIN floor.entries USING (entry_id) ORDER BY score DESC, entry_id
-"""
-
-
 def main() -> None:
     """Run everything and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the entries and rounds")
     parser.add_argument("--incidents", type=Path, help="JSON Lines of incidents, imported and embedded for real")
+    parser.add_argument("--sizes", action="store_true", help="measure how everything grows with size, and nothing else")
+    parser.add_argument("--tenants", type=int, default=20, help="of --sizes: tenants of 5,000 entries")
+    parser.add_argument("--largest", type=int, default=100_000, help="of --sizes: entries of the largest tenant")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     structlog.configure(
@@ -301,6 +268,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="grandbo-bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         bench = Bench(Path(folder) / "home", ENTRIES // share)
+        if arguments.sizes:
+            bench.grandbo.close()
+            how = {"incidents": arguments.incidents, "share": share, "largest": arguments.largest}
+            figures = sizes(bench.home, bench.finding, bench.sentence, tenants=arguments.tenants, **how)
+            progress("")
+            print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
+            sys.exit(0 if found_enough(figures) else 1)
         try:
             memory = bench.fill()
             bench.recall(memory, 200 // share)

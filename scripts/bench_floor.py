@@ -1,0 +1,51 @@
+"""The floor: what a careful person would write by hand over the same vectors and postings."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+# The same ranking, without tenants, tiers, validity or counts.
+FLOOR_QUERY = """
+WITH posting AS MATERIALIZED (SELECT term, entry_id, weight FROM floor.terms WHERE term = ANY(%(terms)s)),
+rarity AS (
+  SELECT term, ln(1 + ((SELECT count(*) FROM floor.entries) - count(*) + 0.5) / (count(*) + 0.5)) AS rarity
+    FROM posting GROUP BY term),
+lexical AS (
+  SELECT entry_id, row_number() OVER (ORDER BY sum(rarity * weight) DESC, entry_id) AS rank
+    FROM posting JOIN rarity USING (term) GROUP BY entry_id ORDER BY rank LIMIT 25),
+semantic AS (
+  SELECT entry_id, row_number() OVER (ORDER BY distance, entry_id) AS rank
+    FROM (SELECT entry_id, min(distance) AS distance
+            FROM (SELECT entry_id, vector OPERATOR(extensions.<=>) %(vector)s AS distance FROM floor.vectors OFFSET 0) d
+           GROUP BY entry_id ORDER BY 2, 1 LIMIT 25) nearest),
+fused AS (
+  SELECT entry_id, coalesce(1.0 / (60 + lexical.rank), 0) + coalesce(1.0 / (60 + semantic.rank), 0) AS score
+    FROM lexical FULL JOIN semantic USING (entry_id) ORDER BY score DESC, entry_id LIMIT 5)
+SELECT * FROM fused JOIN floor.entries USING (entry_id) ORDER BY score DESC, entry_id
+"""
+
+TABLES = (
+    "CREATE SCHEMA floor",
+    "CREATE TABLE floor.vectors (entry_id uuid, vector extensions.vector)",
+    "ALTER TABLE floor.vectors ALTER COLUMN vector SET STORAGE PLAIN",
+    "CREATE TABLE floor.terms (term text, entry_id uuid, weight int, PRIMARY KEY (term, entry_id))",
+    "CREATE TABLE floor.entries (entry_id uuid PRIMARY KEY, title text, summary text, evidence jsonb)",
+)
+COPIES = (
+    "INSERT INTO floor.vectors SELECT entry_id, vector FROM grandbo.org_memory_embeddings WHERE tenant_id = %s",
+    "INSERT INTO floor.terms SELECT term, entry_id, weight FROM grandbo.org_memory_terms WHERE tenant_id = %s",
+    "INSERT INTO floor.entries SELECT entry_id, title, summary, evidence FROM grandbo.org_memory_entries"
+    " WHERE tenant_id = %s",
+)
+
+
+def make_floor(conn: psycopg.Connection[Any], tenant_id: UUID) -> None:
+    """Copy what a tenant has into plain tables."""
+    for table in TABLES:
+        conn.execute(table)
+    for copy in COPIES:
+        conn.execute(copy, (tenant_id,))
+    conn.execute("VACUUM ANALYZE floor.vectors, floor.terms, floor.entries")

@@ -1,0 +1,431 @@
+"""
+How recall, writing, rebuilding and verifying grow with a memory, and what it takes on disk.
+
+Up to 20,000 entries everything goes through the log. Larger tenants, and the many of 5,000, are made of its projected
+rows, multiplied by the projector's role: an entry and its postings under a new id and title, a vector of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+import sqlalchemy as sa
+from pgvector.psycopg import register_vector
+from psycopg import sql
+from scripts.bench_floor import FLOOR_QUERY, make_floor
+from scripts.bench_timing import in_turn, progress, ratio, spread
+
+from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, windows
+from grandbo.embedding.local import LocalProvider
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.recall.query import query_topic
+from grandbo.recall.question import check_question
+from grandbo.recall.scan import EXACT, Counting
+from grandbo.settings import Settings
+from grandbo.storage.compiling import compile_statement
+from grandbo.storage.vectors import signature_of
+from grandbo.text import terms
+
+THROUGH_THE_LOG = (500, 5_000, 20_000)
+MULTIPLIED = (100_000,)
+EXACT_UP_TO = 10_000
+LEAST_FOUND = 0.99
+WRITERS = (1, 4, 8)
+MANY = 50
+
+Vectors = npt.NDArray[np.float32]
+Make = Callable[[int], dict[str, Any]]
+Sentence = Callable[[int], str]
+
+
+class MixedIncidents:
+    """
+    Vectors of real incidents, mixed: of any text two of them, by a weight, and a little noise; all drawn by its digest.
+
+    So there are as many as one wants, each text has always the same, and they lie to each other as those of incidents.
+    """
+
+    stamp = Stamp("bench", "mixed-incidents", "1", 384, RECIPE, 6_500)
+    max_texts = 64
+
+    def __init__(self, incidents: Path | None) -> None:
+        self._real = _real_vectors(incidents)
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """One row a text."""
+        return np.stack(
+            [self.drawn(np.random.default_rng(list(sha256(text.encode()).digest())), 1)[0] for text in texts]
+        )
+
+    def drawn(self, rng: np.random.Generator, count: int) -> Vectors:
+        """So many mixtures."""
+        one, other = (self._real[rng.integers(len(self._real), size=count)] for _ in range(2))
+        weight = rng.uniform(0.5, 1, size=(count, 1))
+        noise = _normal(rng.standard_normal((count, self._real.shape[1])))
+        return _normal(_normal(one * weight + other * (1 - weight)) + 0.35 * noise)
+
+
+def _normal(rows: npt.NDArray[Any]) -> Vectors:
+    normal: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return normal
+
+
+def _real_vectors(incidents: Path | None) -> Vectors:
+    """The first two windows of each incident, by the local model."""
+    sample = resources.files("grandbo").joinpath("data/sample-incidents.jsonl")
+    lines = (incidents.read_text() if incidents else sample.read_text()).splitlines()
+    rows = [json.loads(line) for line in lines]
+    texts = [window.text for row in rows for window in windows(row["title"], f"{row['summary']}\n{row['body']}")[:2]]
+    model = LocalProvider(threads=2)
+    made = []
+    for start in range(0, len(texts), model.max_texts):
+        made.append(model.embed(texts[start : start + model.max_texts], "document"))
+        progress(f"real vectors: {start} of {len(texts)}")
+    return _normal(np.concatenate(made))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A tenant of the bench, and how many entries it has."""
+
+    memory: TenantMemory
+    entries: int
+
+
+class Sizes:
+    """One server with tenants of many sizes, and the figures so far."""
+
+    def __init__(self, home: Path, incidents: Path | None, finding: Make, sentence: Sentence, exact_up_to: int) -> None:
+        self._provider = MixedIncidents(incidents)
+        self._finding, self._sentence = finding, sentence
+        settings = Settings.load(home=home, embedder="none", pool_size=16, exact_up_to=exact_up_to)
+        self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(self._provider))
+        self.figures: dict[str, Any] = {"real_vectors": len(self._provider._real)}
+
+    # -- filling -------------------------------------------------------------------------------------------------------
+
+    def _tenant(self, name: str) -> TenantMemory:
+        self.grandbo.create_tenant(name)
+        return self.grandbo.tenant(name, principal="human:bench")
+
+    def through_the_log(self, count: int) -> Made:
+        """A tenant whose every entry was imported and embedded."""
+        memory = self._tenant(f"log-{count}")
+        started = time.perf_counter()
+        for start in range(0, count, 1_000):
+            rows = (self._finding(number) for number in range(start, min(count, start + 1_000)))
+            memory.import_lines([json.dumps(row).encode() for row in rows], "finding")
+            progress(f"{count} through the log: {start} imported")
+        imported = time.perf_counter() - started
+        memory.embed(progress=lambda counts: progress(f"{count} through the log: {counts.pending} to embed"))
+        embedded = time.perf_counter() - started - imported
+        self.figures.setdefault("import_per_second", {})[count] = round(count / imported)
+        self.figures.setdefault("embedding_events_per_second", {})[count] = round(count / embedded)
+        return Made(memory, count)
+
+    def multiplied(self, of: Made, count: int) -> Made:
+        """A tenant of so many entries, each under its own id and title and with its own vector."""
+        memory = self._tenant(f"multiplied-{count}")
+        with self._as_projector(memory.tenant_id) as conn:
+            for copy in range(-(-count // of.entries)):
+                rows = min(of.entries, count - copy * of.entries)
+                self._copied(conn, of, memory, copy, rows)
+                progress(f"{count} multiplied: {(copy + 1) * of.entries}")
+        self._sent_on(memory, count)
+        return Made(memory, count)
+
+    def crowd(self, of: Made, tenants: int) -> Made:
+        """As many tenants of the same size; give one in the middle."""
+        made = []
+        for number in range(tenants):
+            memory = self._tenant(f"crowd-{number}")
+            with self._as_projector(memory.tenant_id) as conn:
+                self._copied(conn, of, memory, number, of.entries)
+            made.append(Made(memory, of.entries))
+            progress(f"tenants of {of.entries}: {number + 1} of {tenants}")
+        self.settled()
+        return made[tenants // 2]
+
+    def _copied(self, conn: psycopg.Connection[Any], of: Made, to: TenantMemory, copy: int, rows: int) -> None:
+        source, target = of.memory.tenant_id, to.tenant_id
+        known = {"copy": copy, "rows": rows, "source": source, "target": target}
+        # Read by the superuser that this is, whom no policy binds; written as the projector, bound to its tenant.
+        conn.execute("RESET ROLE")
+        conn.execute("DROP TABLE IF EXISTS copied, copied_terms, copied_vectors")
+        for statement in COPIED:
+            conn.execute(statement, known)
+        ids = [row[0] for row in conn.execute("SELECT entry_id FROM copied ORDER BY entry_id")]
+        vectors = self._provider.drawn(np.random.default_rng([copy, target.int % 2**32]), len(ids))
+        into = "COPY copied_vectors (entry_id, vector) FROM STDIN (FORMAT BINARY)"
+        with conn.cursor() as cursor, cursor.copy(into) as lines:
+            lines.set_types(["uuid", "vector"])
+            for entry_id, vector in zip(ids, vectors, strict=True):
+                lines.write_row((entry_id, vector))
+        conn.execute("GRANT SELECT ON copied, copied_terms, copied_vectors TO grandbo_projector")
+        conn.execute("SET ROLE grandbo_projector")
+        signature = compile_statement(sa.select(signature_of(sa.literal_column("v.vector")))).sql
+        for statement in WRITTEN:
+            conn.execute(statement.replace("{signature}", f"({signature})"), {"stamp": self._provider.stamp.id})
+
+    @contextmanager
+    def _as_projector(self, tenant_id: UUID) -> Any:
+        with self.admin() as conn, conn.transaction():
+            conn.execute("SET LOCAL search_path = grandbo, extensions, public, pg_temp")
+            conn.execute("SET LOCAL synchronous_commit = off")
+            conn.execute(sql.SQL("SET LOCAL grandbo.tenant_id = {}").format(sql.Literal(str(tenant_id))))
+            yield conn
+
+    def _sent_on(self, memory: TenantMemory, count: int) -> None:
+        """
+        The head where it would stand had each entry been recorded and embedded.
+
+        A recall asks the head whether a scope can be large. A superuser moves it without the events; nothing verifies
+        this tenant.
+        """
+        with self.admin() as conn, conn.transaction():
+            conn.execute("SET LOCAL session_replication_role = replica")
+            conn.execute(
+                "UPDATE grandbo.org_memory_heads SET position = %s WHERE tenant_id = %s",
+                (2 * count, memory.tenant_id),
+            )
+
+    def admin(self) -> psycopg.Connection[Any]:
+        """A superuser's connection to the same server."""
+        server = self.grandbo._opened.server
+        assert server is not None
+        conn = psycopg.connect(server.conninfo("grandbo"), autocommit=True)
+        conn.execute("SET jit = off; SET max_parallel_workers_per_gather = 0")
+        register_vector(conn)
+        return conn
+
+    def settled(self) -> None:
+        """Statistics and visibility maps fresh."""
+        with self.admin() as conn:
+            conn.execute("VACUUM ANALYZE")
+
+    # -- recall --------------------------------------------------------------------------------------------------------
+
+    def recall(self, made: Made, rounds: int) -> dict[str, Any]:
+        """Governed recall, embedding excluded, against the hand-written floor over the same rows; in turn."""
+        memory = made.memory
+        topics = [self._sentence(9) for _ in range(rounds)]
+        asked = [self.grandbo.meaning.of(topic).vector for topic in topics]
+        words = [list(dict.fromkeys(terms(topic))) for topic in topics]
+        with self.admin() as conn:
+            make_floor(conn, memory.tenant_id)
+
+            def floor(number: int) -> None:
+                params = {"terms": words[number], "vector": asked[number]}
+                conn.execute(FLOOR_QUERY, params, prepare=True).fetchall()
+
+            governed, bare = in_turn(rounds, lambda number: memory.query_topic(topics[number]), floor)
+            conn.execute("DROP SCHEMA floor CASCADE")
+        first = memory.query_topic(topics[0]).searched
+        found = {
+            "entries": made.entries,
+            "scan": first.scan,
+            "eligible": first.eligible,
+            "recall_ms": spread(governed),
+            "floor_ms": spread(bare),
+            "ratio": ratio(governed, bare),
+        }
+        if first.scan == "signatures":
+            found |= self._found_of_exact(memory, topics[: max(8, rounds // 4)])
+            found["uncounted_ms"] = self._uncounted(memory, topics)
+        self.grandbo.receipts.flush()
+        return found
+
+    def _found_of_exact(self, memory: TenantMemory, topics: list[str]) -> dict[str, Any]:
+        """How much of the 25 of either exact list is in the list of the scan."""
+        found: dict[str, list[float]] = {"meaning": [], "words": []}
+        took = []
+        for topic in topics:
+            started = time.perf_counter()
+            exact = self._lists(memory, topic, Counting(EXACT))
+            took.append(time.perf_counter() - started)
+            scanned = self._lists(memory, topic, self.grandbo.counting)
+            for name, ids in exact.items():
+                if ids:
+                    found[name].append(len(ids & scanned[name]) / len(ids))
+        shares = {f"{name}_found_at_25": round(statistics.mean(each), 4) for name, each in found.items()}
+        return {**shares, "topics": len(topics), "exact_ms": spread(took)}
+
+    def _lists(self, memory: TenantMemory, topic: str, counting: Counting) -> dict[str, set[UUID]]:
+        question = replace(check_question(topic), limit=50)
+        who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, counting)
+        matches = query_topic(*who, memory.tenant_id, memory.principal, question).matches
+        return {
+            "meaning": {match.entry_id for match in matches if match.semantic},
+            "words": {match.entry_id for match in matches if match.lexical},
+        }
+
+    def _uncounted(self, memory: TenantMemory, topics: list[str]) -> dict[str, float]:
+        """A recall whose scope was not counted before, as the first one after each event."""
+        took = []
+        for topic in topics[:12]:
+            counting = Counting(self.grandbo.counting.scan)
+            question = check_question(topic)
+            started = time.perf_counter()
+            who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, counting)
+            query_topic(*who, memory.tenant_id, memory.principal, question)
+            took.append(time.perf_counter() - started)
+        return spread(took)
+
+    # -- writing, replaying --------------------------------------------------------------------------------------------
+
+    def written(self, made: Made, count: int) -> dict[str, float]:
+        """Acknowledged writes into a memory of this size, one after another."""
+        return spread(self._writes([made.memory], 1, count)[0])
+
+    def _writes(self, memories: list[TenantMemory], writers: int, count: int) -> tuple[list[float], float]:
+        """Latencies of `count` acknowledged writes by so many threads, and how long it took together; seconds."""
+        findings = [self._recorded(number) for number in range(count)]
+        took: list[float] = []
+        gate = threading.Barrier(writers + 1)
+
+        def write(writer: int) -> None:
+            mine = []
+            gate.wait()
+            for number in range(writer, count, writers):
+                started = time.perf_counter()
+                memories[number % len(memories)].record_finding(findings[number])
+                mine.append(time.perf_counter() - started)
+            took.extend(mine)
+
+        threads = [threading.Thread(target=write, args=(writer,)) for writer in range(writers)]
+        for thread in threads:
+            thread.start()
+        gate.wait()
+        started = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        return took, time.perf_counter() - started
+
+    def _recorded(self, number: int) -> dict[str, Any]:
+        row = self._finding(number)
+        evidence = [{"type": "log", "uri": row["source_url"], "label": ""}]
+        texts = {name: row[name] for name in ("title", "summary", "body", "service")}
+        incident = {"source": "bench-sizes", "id": f"{time.perf_counter_ns()}-{number}"}
+        return {**texts, "evidence": evidence, "incident": incident}
+
+    def writers(self, count: int) -> dict[str, Any]:
+        """Latency and throughput of 1, 4 and 8 writers, into one tenant and into 50."""
+        one, many = [self._tenant("written")], [self._tenant(f"written-{number}") for number in range(MANY)]
+        self._writes(one + many, 1, 2 * (MANY + 1))
+        found: dict[str, Any] = {}
+        for name, memories in (("1 tenant", one), (f"{MANY} tenants", many)):
+            for writers in WRITERS:
+                took, together = self._writes(memories, writers, count)
+                found[f"{name}, {writers} writers"] = {**spread(took), "per_second": round(count / together)}
+        return found
+
+    def replayed(self, made: Made) -> dict[str, Any]:
+        """Seconds to verify and to rebuild."""
+        found: dict[str, Any] = {"entries": made.entries, "events": made.memory.verify().events}
+        for name, work in (("verify", made.memory.verify), ("rebuild", made.memory.rebuild)):
+            started = time.perf_counter()
+            work()
+            found[f"{name}_s"] = round(time.perf_counter() - started, 2)
+        return found
+
+    # -- on disk -------------------------------------------------------------------------------------------------------
+
+    def on_disk(self, entries: int) -> dict[str, Any]:
+        """Bytes an entry, by table: rows, what is out of line, and indexes; of a server with so many entries."""
+        with self.admin() as conn:
+            rows = conn.execute(SIZES).fetchall()
+        found = {
+            name: dict(zip(("rows", "out_of_line", "indexes"), (round(size / entries) for size in sizes), strict=True))
+            for name, *sizes in rows
+        }
+        total = sum(sum(sizes.values()) for sizes in found.values())
+        return {"entries": entries, "total": total, **found}
+
+
+def sizes(
+    home: Path,
+    finding: Make,
+    sentence: Sentence,
+    *,
+    incidents: Path | None,
+    share: int,
+    tenants: int,
+    largest: int,
+) -> dict[str, Any]:
+    """Everything about size; `share` of the entries and rounds, so many tenants of 5,000, up to `largest` in one."""
+    bench = Sizes(home, incidents, finding, sentence, EXACT_UP_TO // share)
+    figures = bench.figures
+    try:
+        made = [bench.through_the_log(count // share) for count in THROUGH_THE_LOG]
+        bench.settled()
+        figures["bytes_an_entry"] = bench.on_disk(sum(each.entries for each in made))
+        figures["recall"] = [bench.recall(each, 120 // share) for each in made]
+        figures["replay"] = [bench.replayed(each) for each in made]
+        for count in (*MULTIPLIED, *([largest] if largest > max(MULTIPLIED) else [])):
+            made.append(bench.multiplied(made[2], count // share))
+            bench.settled()
+            figures["recall"].append(bench.recall(made[-1], max(12, 60 // share)))
+        # Of multiplied tenants the head was moved by hand, so only what went through the log is written to.
+        figures["write_ms"] = {each.entries: bench.written(each, 200 // share) for each in made[:3]}
+        figures["writers"] = bench.writers(400 // share)
+        figures["crowd"] = {"tenants": tenants, **bench.recall(bench.crowd(made[1], tenants), 120 // share)}
+    finally:
+        bench.grandbo.close()
+    return figures
+
+
+def found_enough(figures: dict[str, Any]) -> bool:
+    """Whether every scan held as much of the exact lists as is promised."""
+    scans = (each for each in figures["recall"] if each["scan"] == "signatures")
+    return all(min(each["meaning_found_at_25"], each["words_found_at_25"]) >= LEAST_FOUND for each in scans)
+
+
+COPIED = (
+    """
+CREATE TEMP TABLE copied AS
+  SELECT * FROM (SELECT * FROM grandbo.org_memory_entries WHERE tenant_id = %(source)s ORDER BY entry_id LIMIT %(rows)s)
+    one""",
+    """
+CREATE TEMP TABLE copied_terms AS
+  SELECT t.* FROM grandbo.org_memory_terms t JOIN copied USING (entry_id)
+   WHERE t.tenant_id = %(source)s AND t.to_position IS NULL""",
+    """
+UPDATE copied_terms SET tenant_id = %(target)s, entry_id = md5(entry_id::text || %(target)s || %(copy)s)::uuid""",
+    """
+UPDATE copied SET tenant_id = %(target)s, entry_id = md5(entry_id::text || %(target)s || %(copy)s)::uuid,
+  title = title || ' ' || %(copy)s, claim_digest = sha256(claim_digest || convert_to(%(copy)s::text, 'UTF8'))""",
+    "CREATE TEMP TABLE copied_vectors (entry_id uuid PRIMARY KEY, vector vector)",
+)
+
+WRITTEN = (
+    "INSERT INTO grandbo.org_memory_entries SELECT * FROM copied",
+    "INSERT INTO grandbo.org_memory_terms SELECT * FROM copied_terms",
+    """
+INSERT INTO grandbo.org_memory_embeddings (tenant_id, stamp, entry_id, window_no, from_position, text_digest,
+  window_start, window_end, status, visibility, kind, service, valid_from, expires_at, vector, signature)
+  SELECT c.tenant_id, %(stamp)s, entry_id, 0, c.position, c.text_digest, 0, 1, c.status, c.visibility, c.kind,
+         c.service, c.valid_from, c.expires_at, v.vector, {signature}
+    FROM copied c JOIN copied_vectors v USING (entry_id)""",
+)
+
+SIZES = """
+SELECT c.relname, pg_relation_size(c.oid), coalesce(pg_total_relation_size(nullif(c.reltoastrelid, 0)), 0),
+       pg_indexes_size(c.oid)
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'grandbo' AND c.relkind = 'r' AND pg_total_relation_size(c.oid) > 1000000
+ ORDER BY pg_total_relation_size(c.oid) DESC
+"""
