@@ -19,8 +19,8 @@ import sqlalchemy as sa
 
 from grandbo.recall.scan import Scan
 from grandbo.recall.scope import Shape
-from grandbo.recall.view import View, entries_in_scope, held, materialized, rows_behind, vectors_in_scope
-from grandbo.recall.words import CANDIDATES, no_words, words_list, words_list_of_large
+from grandbo.recall.view import View, entries_in_scope, held, materialized, ranked_first, rows_behind, vectors_in_scope
+from grandbo.recall.words import no_words, words_list, words_list_of_large
 from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.storage.vectors import Vector, apart, signature_of
@@ -183,14 +183,8 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None
         .group_by(measured.c.entry_id),
         "nearest",
     )
-    rank = sa.func.row_number().over(order_by=(nearest.c.distance, nearest.c.entry_id))
-    ranked = (
-        sa.select(nearest.c.entry_id, rank.label("semantic_rank"), nearest.c.distance)
-        .where(nearest.c.distance < cutoff)
-        .order_by(nearest.c.distance, nearest.c.entry_id)
-        .limit(CANDIDATES)
-        .cte("semantic_list")
-    )
+    best = sa.select(nearest).where(nearest.c.distance < cutoff)
+    ranked = ranked_first(best, "semantic_list", "distance", "semantic_rank", highest=False)
     if scan is None:
         # Every entry with vectors has a first window.
         first = sa.select(sa.func.count()).select_from(measured).where(measured.c.window_no == 0)

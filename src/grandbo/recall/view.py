@@ -17,6 +17,7 @@ from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
 
 _Position = sa.BigInteger
+_Candidates = sa.bindparam("candidates", type_=sa.Integer)
 
 
 class View(Enum):
@@ -104,3 +105,18 @@ def _other_side(view: View, table: sa.FromClause) -> sa.ColumnElement[Any]:
 def materialized(query: sa.Select[Any], name: str) -> sa.CTE:
     """A part of a statement that the server works out once, by itself."""
     return query.cte(name).prefix_with("MATERIALIZED", dialect="postgresql")
+
+
+def ranked_first(found: sa.Select[Any], name: str, by: str, rank: str, *, highest: bool) -> sa.CTE:
+    """
+    The candidates of a list: the lowest or highest `by` a column, then by id, each with its `rank`.
+
+    Cut before they are numbered: to number all of them the server would sort all of them.
+    """
+
+    def order(columns: Any) -> tuple[Any, Any]:
+        return columns[by].desc() if highest else columns[by], columns["entry_id"]
+
+    first = found.order_by(*order(found.selected_columns)).limit(_Candidates).subquery(f"{name}_first")
+    numbered = sa.func.row_number().over(order_by=order(first.c)).label(rank)
+    return materialized(sa.select(first, numbered), name)

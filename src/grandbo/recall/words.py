@@ -13,10 +13,9 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.recall.scan import Scan, standing_then
 from grandbo.recall.scope import Shape, in_scope, visible
-from grandbo.recall.view import View, held, materialized
+from grandbo.recall.view import View, held, materialized, ranked_first
 from grandbo.storage.tables import entries, terms
 
-CANDIDATES = sa.bindparam("candidates", type_=sa.Integer)
 _Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
 
 
@@ -45,12 +44,12 @@ def words_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnEleme
         .having(_passes(shared.element, rarity, floor))
         .cte("scored")
     )
-    best = _best(sa.select(scored), scored)
+    best = _best(scored)
     # Gathered for the best alone, not for all that were scored.
     listed = (
-        sa.select(best, sa.func.array_agg(posting.c.term).label("matched_terms"))
+        sa.select(best.c.entry_id, best.c.lexical_rank, sa.func.array_agg(posting.c.term).label("matched_terms"))
         .join(posting, posting.c.entry_id == best.c.entry_id)
-        .group_by(*best.c)
+        .group_by(best.c.entry_id, best.c.lexical_rank)
     )
     return listed.cte("lexical_list"), _rarest_first(rarity)
 
@@ -96,7 +95,7 @@ def words_list_of_large(
         .where(_passes(shared, rarity, floor))
         .cte("scored")
     )
-    best = _best(sa.select(scored), scored)
+    best = _best(scored)
     matched = sa.select(terms.c.term).where(
         visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked), terms.c.entry_id == best.c.entry_id
     )
@@ -180,14 +179,8 @@ def _passes(shared: sa.ColumnElement[int], rarity: sa.CTE, floor: sa.ColumnEleme
     return shared * 10_000 >= mass * sa.select(floor).scalar_subquery()
 
 
-def _best(found: sa.Select[Any], scored: sa.CTE) -> sa.CTE:
-    rank = sa.func.row_number().over(order_by=(scored.c.score.desc(), scored.c.entry_id))
-    return materialized(
-        found.with_only_columns(scored.c.entry_id, rank.label("lexical_rank"))
-        .order_by(scored.c.score.desc(), scored.c.entry_id)
-        .limit(CANDIDATES),
-        "best",
-    )
+def _best(scored: sa.CTE) -> sa.CTE:
+    return ranked_first(sa.select(scored), "best", "score", "lexical_rank", highest=True)
 
 
 def _rarest_first(rarity: sa.CTE) -> sa.CTE:
