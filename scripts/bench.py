@@ -257,6 +257,7 @@ def main() -> None:
     parser.add_argument("--incidents", type=Path, help="JSON Lines of incidents, imported and embedded for real")
     parser.add_argument("--sizes", action="store_true", help="measure how everything grows with size, and nothing else")
     parser.add_argument("--tenants", type=int, default=20, help="of --sizes: tenants of 5,000 entries")
+    parser.add_argument("--logged", type=int, default=20_000, help="of --sizes: largest tenant made through the log")
     parser.add_argument("--largest", type=int, default=100_000, help="of --sizes: entries of the largest tenant")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
@@ -270,8 +271,10 @@ def main() -> None:
         bench = Bench(Path(folder) / "home", ENTRIES // share)
         if arguments.sizes:
             bench.grandbo.close()
-            how = {"incidents": arguments.incidents, "share": share, "largest": arguments.largest}
-            figures = sizes(bench.home, bench.finding, bench.sentence, tenants=arguments.tenants, **how)
+            how = {"tenants": arguments.tenants, "logged": arguments.logged, "largest": arguments.largest}
+            figures = sizes(
+                bench.home, bench.finding, bench.sentence, incidents=arguments.incidents, share=share, **how
+            )
             progress("")
             print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
             sys.exit(0 if found_enough(figures) else 1)

@@ -1,8 +1,8 @@
 """
 How recall, writing, rebuilding and verifying grow with a memory, and what it takes on disk.
 
-Up to 20,000 entries everything goes through the log. Larger tenants, and the many of 5,000, are made of its projected
-rows, multiplied by the projector's role: an entry and its postings under a new id and title, a vector of its own.
+Up to some size everything goes through the log. Larger tenants, and the many of one size, are made of its projected rows,
+multiplied by the projector's role: an entry and its postings under a new id and title, a vector of its own.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ from grandbo.storage.compiling import compile_statement
 from grandbo.storage.vectors import signature_of
 from grandbo.text import terms
 
-THROUGH_THE_LOG = (500, 5_000, 20_000)
-MULTIPLIED = (100_000,)
+SIZES = (500, 5_000, 20_000, 100_000)
 EXACT_UP_TO = 10_000
 LEAST_FOUND = 0.99
 WRITERS = (1, 4, 8)
@@ -347,7 +346,7 @@ class Sizes:
     def on_disk(self, entries: int) -> dict[str, Any]:
         """Bytes an entry, by table: rows, what is out of line, and indexes; of a server with so many entries."""
         with self.admin() as conn:
-            rows = conn.execute(SIZES).fetchall()
+            rows = conn.execute(ON_DISK).fetchall()
         found = {
             name: dict(zip(("rows", "out_of_line", "indexes"), (round(size / entries) for size in sizes), strict=True))
             for name, *sizes in rows
@@ -364,23 +363,32 @@ def sizes(
     incidents: Path | None,
     share: int,
     tenants: int,
+    logged: int,
     largest: int,
 ) -> dict[str, Any]:
-    """Everything about size; `share` of the entries and rounds, so many tenants of 5,000, up to `largest` in one."""
+    """
+    Everything about size; `share` of the entries and rounds, and so many tenants of the second size.
+
+    Args:
+        logged: up to how many entries a tenant is made through the log.
+        largest: entries of the largest tenant.
+    """
     bench = Sizes(home, incidents, finding, sentence, EXACT_UP_TO // share)
     figures = bench.figures
     try:
-        made = [bench.through_the_log(count // share) for count in THROUGH_THE_LOG]
+        wanted = [count for count in SIZES if count < largest] + [largest]
+        made = [bench.through_the_log(count // share) for count in wanted if count <= logged]
         bench.settled()
+        figures["logged"] = made[-1].entries
         figures["bytes_an_entry"] = bench.on_disk(sum(each.entries for each in made))
         figures["recall"] = [bench.recall(each, 120 // share) for each in made]
         figures["replay"] = [bench.replayed(each) for each in made]
-        for count in (*MULTIPLIED, *([largest] if largest > max(MULTIPLIED) else [])):
-            made.append(bench.multiplied(made[2], count // share))
+        for count in (count for count in wanted if count > logged):
+            large = bench.multiplied(made[-1], count // share)
             bench.settled()
-            figures["recall"].append(bench.recall(made[-1], max(12, 60 // share)))
+            figures["recall"].append(bench.recall(large, max(12, 60 // share)))
         # Of multiplied tenants the head was moved by hand, so only what went through the log is written to.
-        figures["write_ms"] = {each.entries: bench.written(each, 200 // share) for each in made[:3]}
+        figures["write_ms"] = {each.entries: bench.written(each, 200 // share) for each in made}
         figures["writers"] = bench.writers(400 // share)
         figures["crowd"] = {"tenants": tenants, **bench.recall(bench.crowd(made[1], tenants), 120 // share)}
     finally:
@@ -422,7 +430,7 @@ INSERT INTO grandbo.org_memory_embeddings (tenant_id, stamp, entry_id, window_no
     FROM copied c JOIN copied_vectors v USING (entry_id)""",
 )
 
-SIZES = """
+ON_DISK = """
 SELECT c.relname, pg_relation_size(c.oid), coalesce(pg_total_relation_size(nullif(c.reltoastrelid, 0)), 0),
        pg_indexes_size(c.oid)
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -1,0 +1,241 @@
+"""
+The figures of `scripts/bench --sizes --json > FILE` as docs/sizes.md and docs/growth.svg: scripts/tell_sizes.py FILE.
+
+Both axes of the plot are logarithmic, so that a power of the size is a straight line; its exponent is that of the line
+that fits best, and stands beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+WIDTH, HEIGHT = 760, 460
+LEFT, RIGHT, TOP, BOTTOM = 70, 210, 24, 50
+COLOURS = {
+    "rebuild": "#7a3e9d",
+    "verify": "#2f6f8f",
+    "recall": "#b3261e",
+    "floor, by hand": "#8a8a8a",
+    "acknowledged write": "#2e7d32",
+}
+
+Series = dict[str, list[tuple[float, float]]]
+
+
+def series_of(figures: dict[str, Any]) -> Series:
+    """Size and seconds, by what was measured."""
+    recalls, replays = figures["recall"], figures["replay"]
+    return {
+        "rebuild": [(each["entries"], each["rebuild_s"]) for each in replays],
+        "verify": [(each["entries"], each["verify_s"]) for each in replays],
+        "recall": [(each["entries"], each["recall_ms"]["median"] / 1000) for each in recalls],
+        "floor, by hand": [(each["entries"], each["floor_ms"]["median"] / 1000) for each in recalls],
+        "acknowledged write": [(int(size), each["median"] / 1000) for size, each in figures["write_ms"].items()],
+    }
+
+
+def exponent(points: list[tuple[float, float]]) -> float:
+    """The slope of the line that fits best through the logarithms."""
+    xs, ys = ([math.log(value) for value in values] for values in zip(*points, strict=True))
+    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    rise = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
+    return rise / sum((x - middle_x) ** 2 for x in xs)
+
+
+def drawn(series: Series) -> str:
+    """The plot."""
+    points = [point for each in series.values() for point in each]
+    sizes, seconds = zip(*points, strict=True)
+    low_x, high_x = math.log10(min(sizes)), math.log10(max(sizes))
+    low_y, high_y = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
+
+    def place(size: float, took: float) -> tuple[float, float]:
+        across = (math.log10(size) - low_x) / (high_x - low_x)
+        up = (math.log10(took) - low_y) / (high_y - low_y)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
+        ' font-family="sans-serif" font-size="13">',
+        "<title>Time against entries in one tenant, both logarithmic</title>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+    ]
+    for power in range(low_y, high_y + 1):
+        _, y = place(min(sizes), 10.0**power)
+        lines += [
+            f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#dddddd"/>',
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#444444">{_seconds(power)}</text>',
+        ]
+    for size in sorted(set(sizes)):
+        x, _ = place(size, min(seconds))
+        lines.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="#444444">{size:,.0f}</text>'
+        )
+    lines.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle" fill="#444444">'
+        "entries in one tenant</text>"
+    )
+    ends = {name: place(*each[-1]) for name, each in series.items()}
+    labels = _apart({name: y for name, (_, y) in ends.items()})
+    for name, each in series.items():
+        colour = COLOURS[name]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in each))
+        dots = "".join(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in (place(*point) for point in each)
+        )
+        lines += [
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}',
+            f'<text x="{WIDTH - RIGHT + 12}" y="{labels[name]:.1f}" fill="{colour}">'
+            f"{name}: n^{exponent(each):.2f}</text>",
+        ]
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _seconds(power: int) -> str:
+    return f"{10**power} s" if power >= 0 else f"{10 ** (power + 3):g} ms"
+
+
+def _apart(heights: dict[str, float], least: float = 18) -> dict[str, float]:
+    """Heights of the labels, moved down where two would lie on each other."""
+    placed: dict[str, float] = {}
+    last = -math.inf
+    for name, height in sorted(heights.items(), key=lambda item: item[1]):
+        last = max(height + 4, last + least)
+        placed[name] = last
+    return placed
+
+
+def page_of(figures: dict[str, Any]) -> str:
+    """The page, with the figures in their places."""
+    return PAGE.format(
+        real_vectors=f"{figures['real_vectors']:,}",
+        logged=f"{figures['logged']:,}",
+        tenants=figures["crowd"]["tenants"],
+        each=f"{figures['crowd']['entries']:,}",
+        recalls="\n".join(map(_recall_row, [*figures["recall"], figures["crowd"]])),
+        found="\n".join(_found_row(each) for each in figures["recall"] if each["scan"] == "signatures"),
+        writes="\n".join(_write_row(name, each) for name, each in figures["writers"].items()),
+        sizes="\n".join(_size_row(*item) for item in figures["write_ms"].items()),
+        replays="\n".join(map(_replay_row, figures["replay"])),
+        disk="\n".join(_disk_row(*item) for item in figures["bytes_an_entry"].items() if isinstance(item[1], dict)),
+        bytes=f"{figures['bytes_an_entry']['total']:,}",
+    )
+
+
+def _recall_row(each: dict[str, Any]) -> str:
+    among = f", in each of {each['tenants']} tenants" if "tenants" in each else ""
+    recall, floor = each["recall_ms"], each["floor_ms"]
+    spread = f"{recall['p10']} to {recall['p90']}"
+    ways = {"exact": "all vectors", "signatures": "signatures"}
+    return (
+        f"| {each['entries']:,}{among} | {ways[each['scan']]} | {recall['median']} | {spread} | {floor['median']} "
+        f"| {each['ratio']} \u00d7 |"
+    )
+
+
+def _found_row(each: dict[str, Any]) -> str:
+    meaning, words = each["meaning_found_at_25"], each["words_found_at_25"]
+    exact, uncounted = each["exact_ms"]["median"], each["uncounted_ms"]["median"]
+    return f"| {each['entries']:,} | {meaning} | {words} | {exact} | {each['recall_ms']['median']} | {uncounted} |"
+
+
+def _write_row(name: str, each: dict[str, Any]) -> str:
+    return f"| {name} | {each['median']} | {each['p90']} | {each['per_second']} |"
+
+
+def _size_row(size: str, each: dict[str, Any]) -> str:
+    return f"| {int(size):,} | {each['median']} | {each['p90']} |"
+
+
+def _replay_row(each: dict[str, Any]) -> str:
+    rates = (round(each["events"] / max(each[name], 0.01)) for name in ("verify_s", "rebuild_s"))
+    verified, rebuilt = (f"{rate:,}" for rate in rates)
+    return f"| {each['entries']:,} | {each['events']:,} | {verified} | {rebuilt} |"
+
+
+def _disk_row(name: str, each: dict[str, Any]) -> str:
+    return f"| `{name}` | {each['rows']:,} | {each['out_of_line']:,} | {each['indexes']:,} |"
+
+
+PAGE = """# Sizes
+
+How a memory grows: `scripts/bench --sizes --json > FILE` measured it, `scripts/tell_sizes.py FILE` wrote this page.
+As in [benchmarks.md](benchmarks.md) absolute times belong to the machine, two shared cores; ratios are of medians,
+both sides measured in turn in one run. Milliseconds, where nothing else is said.
+
+![Time against entries in one tenant, both logarithmic](growth.svg)
+
+## Recall
+
+Embedding excluded, against the hand-written statement of [benchmarks.md](benchmarks.md) over the same rows, which
+has no tenants, tiers, validity or counts, and measures every vector.
+
+| entries in the tenant | measured | recall | p10 to p90 | by hand | against it |
+|---|---|---|---|---|---|
+{recalls}
+
+Beyond 10,000 entries in scope not everything is measured ([recall.md](recall.md#a-large-scope)). Of the 25 first of
+either exact list, the share that is in the list of the scan; what an exact recall takes there; and what the first
+recall after an event takes, which counts the scope anew.
+
+| entries | found, by meaning | found, by words | exact recall | recall | the first after an event |
+|---|---|---|---|---|---|
+{found}
+
+**The data.** Texts are spans of the shipped sample incidents, about 62 words an entry. Vectors, of 384 numbers, are
+mixed from {real_vectors} real ones (the first two windows of each of those incidents, by the local model): two of
+them, by a weight between a half and one, and noise of .35 in a random direction, normalised; all drawn by the
+digest of the text, so that each run has the same. Mixtures lie nearer to each other than real incidents do: more
+lies within the cutoff, and the nearest are harder to tell apart. Up to {logged} entries all went through the log.
+Larger tenants, and the {tenants} of {each}, are projected rows multiplied under the projector's role, each with its
+own id, title and vector; the head of a large one was moved by hand to where its events would have brought it.
+
+## Writing
+
+Acknowledged writes: event, chain, projections, commit. Threads of one process; writers of one tenant wait for each
+other, because positions have no gaps.
+
+| tenants, writers | median | p90 | writes a second |
+|---|---|---|---|
+{writes}
+
+| entries in the tenant before | median | p90 |
+|---|---|---|
+{sizes}
+
+## Verifying and rebuilding
+
+| entries | events | verified a second | rebuilt a second |
+|---|---|---|---|
+{replays}
+
+## On disk
+
+{bytes} bytes an entry, of about 62 words and one vector.
+
+| table | rows | out of line | indexes |
+|---|---|---|---|
+{disk}
+
+What could shrink it, and why it was left: half precision would halve the vectors, and every distance would be
+another; a number for each entry in place of its id, and no tenant in each row, would halve the postings, and each
+key would need a look-up and tell one tenant from another by a table alone; postings stand twice, in their table and
+in the one index that answers for them, because PostgreSQL has no tables that are indexes. The vector in the event
+is a third of the log: with it a rebuild calls no model.
+"""
+
+
+def main() -> None:
+    """Write both."""
+    figures = json.loads(Path(sys.argv[1]).read_text())
+    (DOCS / "growth.svg").write_text(drawn(series_of(figures)))
+    (DOCS / "sizes.md").write_text(page_of(figures))
+
+
+if __name__ == "__main__":
+    main()
