@@ -1,8 +1,8 @@
 """
 How recall, writing, rebuilding and verifying grow with a memory, and what it takes on disk.
 
-Up to some size everything goes through the log. Larger tenants, and the many of one size, are made of its projected rows,
-multiplied by the projector's role: an entry and its postings under a new id and title, a vector of its own.
+Up to some size everything goes through the log. Larger tenants, and the many of one size, are made of its projected
+rows, multiplied by the projector's role: an entry and its postings under a new id and title, a vector of its own.
 """
 
 from __future__ import annotations
