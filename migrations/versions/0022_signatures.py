@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0022"
-down_revision = "0019"
+down_revision = "0020"
 branch_labels = None
 depends_on = None
 
