@@ -89,7 +89,7 @@ def take_for_readme(visitor: Visitor, candidate: UUID, folder: Path) -> None:
     visitor.page.locator(".why summary").first.click()
     visitor.page.screenshot(path=folder / "search.png")
     visitor.go(f"/review/{candidate}")
-    visitor.page.locator("article details summary").first.click()
+    visitor.page.locator("h2:text-is('Nearest entries') ~ details summary").first.click()
     visitor.page.screenshot(path=folder / "review.png")
 
 
