@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from grandbo.errors import InvalidInput, NotFound, QuotaExceeded
+from grandbo.embedding import Embedder
+from grandbo.errors import EmbedderTransient, InvalidInput, NotFound, QuotaExceeded
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.types import new_id, utc_now
 from grandbo.web.jobs import AT_ONCE, Jobs, Progress
@@ -15,6 +17,7 @@ from tests.support.hooks import make_tool
 from tests.support.http import client_of, make_token
 from tests.support.issuer import AUDIENCE, running_issuer
 from tests.support.postgres import TestDatabase, TestServer
+from tests.support.providers import Switchable
 from tests.support.tamper import disarm
 
 OWN = {"Origin": "http://127.0.0.1"}
@@ -149,3 +152,40 @@ def test_checkpoints_are_listed_the_largest_first(memory: TenantMemory) -> None:
 
     assert [second.note, first.note] == [item["note"] for item in memory.list_checkpoints()]
     assert [first.note] == [item["note"] for item in memory.list_checkpoints(before=second.checkpoint.size)]
+
+
+class TestEmptyAnswers:
+    def test_each_of_the_four_says_in_words_why_there_is_nothing(
+        self, database: TestDatabase, memory: TenantMemory
+    ) -> None:
+        """Out of scope, about something else, near but not near enough, and with the search by meaning down."""
+        provider = Switchable()
+        memory.record_finding(make_finding())
+        with Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened:
+            same = opened.tenant(memory.tenant.name)
+            same.embed()
+            client = client_of(opened, token=make_token(memory, "admin"))
+
+            def told(**asked: str) -> tuple[str, str]:
+                page = client.get("/search", params=asked).text
+                named = re.search(r'data-empty="(\w+)">\s*<p><strong>([^<]+)</strong>', page)
+                assert named, page
+                return named[1], named[2]
+
+            topic = "the checkout queue stalled because leases were not renewed"
+            strange = "zebras grazing quietly beneath purple moonlight"
+            found = [told(topic=topic, service="nosuch"), told(topic=strange, mode="words")]
+            nearest = same.query_topic(topic, mode="meaning").matches[0].semantic
+            assert nearest is not None
+            nearer = int(nearest.distance * 10_000) - 100
+            same.use_stamp(provider.stamp.id, reason="Nearer.", cutoff_bp=nearer)
+            found.append(told(topic=topic, mode="meaning"))
+            provider.failure = EmbedderTransient("down")
+            found.append(told(topic=f"{strange} once more"))
+
+        assert [
+            ("nothing_in_scope", "Nothing is in scope."),
+            ("nothing_matched", "Nothing matched."),
+            ("beyond_cutoff", "Something is near, but not near enough."),
+            ("semantic_unavailable", "Nothing was found by words, and the search by meaning was not available."),
+        ] == found
