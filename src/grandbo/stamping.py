@@ -53,7 +53,12 @@ class Stamping(Verbs):
         return worker.drain(self.tenant.tenant_id, progress=progress, deadline=deadline)
 
     def stamps(self) -> list[Space]:
-        """The spaces of vectors: how complete each is, and whether recall uses it."""
+        """
+        The spaces of vectors: how complete each is, and whether recall uses it.
+
+        They are counted over all entries, whatever their tier: for who administers.
+        """
+        require(self.principal, "administer")
         current = policies.show_policy(self._database, self.tenant.tenant_id, self.principal)
         return list_spaces(self._database, self.tenant.tenant_id, current, self._own_stamp)
 
@@ -70,7 +75,6 @@ class Stamping(Verbs):
         Raises:
             NotFound, StampNotReady, InvalidInput, PolicyStale.
         """
-        require(self.principal, "administer")
         spaces = self.stamps()
         asked = {"use": stamp, "cutoff_bp": cutoff_bp}
         return self._change_stamps(
