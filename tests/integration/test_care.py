@@ -417,6 +417,28 @@ class TestUsage:
         day = datetime.now(UTC).date().isoformat()
         assert [{"day": day, "recalls": 2, "empty": {"nothing_matched": 1}}] == found["recalls"]
         assert {"pending": 2, "dead": 0} == found["backlog"]
+        assert [{"day": day, "entries": 2}] == found["waited"]
+
+    def test_what_waited_for_a_vector_is_told_by_day(self, database: TestDatabase, tenant_name: str) -> None:
+        """Day by day, also of days before the first that is asked for; a text that was corrected waits anew."""
+        day = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        now = [day]
+        with Grandbo.open(settings=database.settings(), embedder=words_embedder(), clock=lambda: now[0]) as opened:
+            opened.create_tenant(tenant_name)
+            kept = opened.tenant(tenant_name, principal="human:tester")
+            first, _ = record(kept), record(kept)
+            now[0] = day + timedelta(days=1)
+            kept.embed()
+            now[0] = day + timedelta(days=2)
+            kept.correct(first, {"title": "Told otherwise"}, reason="r")
+            now[0] = day + timedelta(days=3)
+
+            waited = {item["day"]: item["entries"] for item in kept.usage(days=4)["waited"]}
+            later = kept.usage(days=1)["waited"]
+
+        # What says something else by now is counted as what it says now.
+        assert {"2026-03-01": 1, "2026-03-02": 0, "2026-03-03": 1, "2026-03-04": 1} == waited
+        assert [{"day": "2026-03-04", "entries": 1}] == later
 
     def test_how_long_answers_took(self, memory: TenantMemory, database: TestDatabase) -> None:
         """The median and the 95th of a hundred; a receipt of before it was noted has no part in it."""

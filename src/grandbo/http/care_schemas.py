@@ -220,6 +220,15 @@ class LatencyDocument(_Document):
     days: list[DayLatencyDocument]
 
 
+class WaitedDocument(_Document):
+    """One day."""
+
+    model_config = ConfigDict(extra="forbid", title="Waited")
+
+    day: str = Field(examples=["2026-03-01"])
+    entries: int
+
+
 class UsageDocument(_Document):
     """Counts, within the caller's tiers. Topics are kept nowhere."""
 
@@ -234,6 +243,7 @@ class UsageDocument(_Document):
     empty: dict[EmptyReason, EmptyRateDocument]
     latency: LatencyDocument
     backlog: BacklogDocument | None = Field(description="Null where nothing is embedded.")
+    waited: list[WaitedDocument] = Field(description="Entries without a vector at each day's end.")
 
 
 CARE_DOCUMENTS: tuple[type[BaseModel], ...] = (

@@ -6,7 +6,8 @@ Like everything else it counts what the caller may see, and nothing beyond.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections import Counter
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from grandbo.memory.candidate_rows import IS_HIDDEN_PAIR
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row
-from grandbo.storage.tables import candidates, embedding_attempts, embeddings, entries, receipts
+from grandbo.storage.tables import candidates, embedding_attempts, embeddings, entries, events, receipts, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock, Principal, utc_now, utc_text
 
@@ -97,6 +98,44 @@ _BACKLOG = sa.select(
 ).where(of_tenant(entries), entries.c.visibility == _tiers, sa.not_(_has_vector))
 
 
+# Of each entry when it came to say what it says, and when that had its vectors: of what says something else by now
+# nobody waits any more.
+_said = (
+    sa.select(
+        entries.c.entry_id,
+        sa.func.min(revisions.c.changed_at).label("since"),
+        sa.func.min(events.c.recorded_at).label("until"),
+    )
+    .join(
+        revisions,
+        sa.and_(revisions.c.entry_id == entries.c.entry_id, revisions.c.text_digest == entries.c.text_digest),
+    )
+    .outerjoin(
+        embeddings,
+        sa.and_(
+            of_tenant(embeddings),
+            embeddings.c.stamp == _stamp,
+            embeddings.c.entry_id == entries.c.entry_id,
+            embeddings.c.text_digest == entries.c.text_digest,
+            embeddings.c.window_no == 0,
+        ),
+    )
+    .outerjoin(events, sa.and_(of_tenant(events), events.c.position == embeddings.c.from_position))
+    .where(of_tenant(entries), of_tenant(revisions), entries.c.visibility == _tiers)
+    .group_by(entries.c.entry_id)
+    .cte("said")
+)
+
+
+def _moves(at: sa.ColumnElement[Any], by: int) -> sa.Select[Any]:
+    day = sa.cast(at, sa.Date)
+    columns: tuple[Any, ...] = (day.label("day"), sa.func.count().label("n"), sa.literal_column(str(by)).label("by"))
+    return sa.select(*columns).where(at.is_not(None)).group_by(day)
+
+
+_WAITED = sa.union_all(_moves(_said.c.since, 1), _moves(_said.c.until, -1))
+
+
 def usage(
     database: Database,
     tenant_id: UUID,
@@ -108,8 +147,9 @@ def usage(
     clock: Clock = utc_now,
 ) -> dict[str, Any]:
     """
-    Counts: `entries` by kind and status, `candidates` by status, `recalls` by day, `empty` by reason, `backlog`; and
-    `latency`, how long answers took from question to answer, the topic's embedding included, in microseconds.
+    Counts: `entries` by kind and status, `candidates` by status, `recalls` by day, `empty` by reason, `backlog`, and
+    `waited`, the entries without a vector at each day's end; `latency`: how long answers took from question to answer,
+    the topic's embedding included, in microseconds.
 
     Args:
         stamp: the space whose missing vectors are the backlog; None where nothing is embedded.
@@ -123,8 +163,9 @@ def usage(
     params = {**tier_params(tenant_id, policy, own), "tiers": list(own), "since": since}
     # The one role that reads what failed to embed; nothing is written.
     with database.transaction("writer", tenant_id, read_only=True, snapshot=True) as transaction:
-        found, waiting, asked, latency, backlog = transaction.batch(
-            [(query, {**params, "stamp": stamp}) for query in (_ENTRIES, _CANDIDATES, _RECALLS, _LATENCY, _BACKLOG)]
+        queries = (_ENTRIES, _CANDIDATES, _RECALLS, _LATENCY, _BACKLOG, _WAITED)
+        found, waiting, asked, latency, backlog, moves = transaction.batch(
+            [(query, {**params, "stamp": stamp}) for query in queries]
         )
     by_status = {row["status"]: row["count"] for row in waiting}
     return {
@@ -136,7 +177,21 @@ def usage(
         **_totals(asked),
         "latency": _latency(latency),
         "backlog": dict(backlog[0]) if stamp else None,
+        "waited": _waited(moves, since.date(), now.date()) if stamp else [],
     }
+
+
+def _waited(moves: list[Row], first: date, last: date) -> list[dict[str, Any]]:
+    """At the end of each day, how many entries had no vector for what they say now."""
+    by_day: Counter[date] = Counter()
+    for row in moves:
+        by_day[row["day"]] += row["n"] * row["by"]
+    count = sum(change for day, change in by_day.items() if day < first)
+    shown = []
+    for day in (first + timedelta(days=number) for number in range((last - first).days + 1)):
+        count += by_day[day]
+        shown.append({"day": day.isoformat(), "entries": count})
+    return shown
 
 
 def _by_day(rows: list[Row]) -> list[dict[str, Any]]:
