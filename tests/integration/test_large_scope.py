@@ -25,8 +25,8 @@ from tests.support.providers import words_embedder
 
 SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
 # Few enough of everything that most of a small memory is left out.
-NARROW = Scan(exact_up_to=0, survivors=60, depth=12, common_bp=1_500, rarest=2)
-NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, common_bp=500, rarest=1)
+NARROW = Scan(exact_up_to=0, survivors=60, depth=12, postings=20, share_bp=5_000, rarest=2)
+NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, postings=3, share_bp=500, rarest=1)
 TOPIC = "consumers lost their leases after the broker restarted"
 
 
@@ -96,7 +96,7 @@ class TestAgainstBruteForce:
 
     def test_where_everything_survives_the_answer_is_the_exact_one(self, real: TenantMemory) -> None:
         """With nothing left out, both ways give the same matches, counts and distances."""
-        all_of_it = scanning(real, Scan(exact_up_to=0, survivors=10_000, depth=10_000, common_bp=10_000))
+        all_of_it = scanning(real, Scan(exact_up_to=0, survivors=10_000, depth=10_000))
         for topic in TOPICS:
             exact, scanned = real.query_topic(topic, limit=20), all_of_it.query_topic(topic, limit=20)
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -218,8 +219,12 @@ def _lexical_of_large(
     postings = _postings(cursor, tenant_id, standing, asked)
     rarity = _rarities(postings, len(standing))
     by_rarity = sorted(asked, key=lambda term: (len(postings[term]), term))
-    rare = set(by_rarity[: scan.rarest]) | {
-        term for term in asked if len(postings[term]) * 10_000 <= len(standing) * scan.common_bp
+    most = max(scan.postings, len(standing) * scan.share_bp / 10_000)
+    read = accumulate(len(postings[term]) for term in by_rarity)
+    rare = {
+        term
+        for place, (term, so_far) in enumerate(zip(by_rarity, read, strict=True))
+        if place < scan.rarest or so_far <= most
     }
     partly, _ = _scores(postings, rarity, rare)
     depth = min(20_000, scan.depth * math.ceil(len(standing) / max(1, len(eligible))))

@@ -25,8 +25,10 @@ from grandbo.storage.tables import embeddings, entries, revisions
 SURVIVORS = 1_000
 # How many of the best by their rarer words are looked at again, at least; more where the scope is a small part of all.
 DEPTH = 2_000
-# A term is common that stands in more than this share of all entries, in basis points, unless it is one of the rarest.
-COMMON_BP = 800
+# Postings that are read, the rarest terms first: so many, or half as many as there are entries; and those of the rarest
+# three whatever they are. The terms of which none is read are common.
+POSTINGS = 50_000
+SHARE_BP = 5_000
 RAREST = 3
 _DEEPEST = 20_000
 _MOST_COUNTS = 1_024
@@ -43,13 +45,15 @@ class Scan:
         exact_up_to: None: always all, as in answers of before there were signatures.
         survivors: the vectors nearest by signature that are measured.
         depth: the best by the rarer words whose other words, and scope, are looked at.
-        common_bp, rarest: beyond which share of all entries a term is common, unless it is one of the few rarest.
+        postings, share_bp, rarest: postings that are read, the rarest terms first: so many, or as many as this share of
+            all entries in basis points, and those of the few rarest. Terms beyond are common.
     """
 
     exact_up_to: int | None
     survivors: int = SURVIVORS
     depth: int = DEPTH
-    common_bp: int = COMMON_BP
+    postings: int = POSTINGS
+    share_bp: int = SHARE_BP
     rarest: int = RAREST
 
     def as_dict(self) -> dict[str, Any]:

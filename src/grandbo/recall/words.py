@@ -60,9 +60,9 @@ def words_list_of_large(
     """
     The same of a large scope, of which not all is read.
 
-    Rarity is counted over all entries of the asker's tiers, in scope or not. Entries are found by the terms that are
-    not common; common ones, such as stand in a large share of all entries, count for the best of those alone. Then the
-    gate and the scope are asked of them.
+    Rarity is counted over all entries of the asker's tiers, in scope or not. Entries are found by the rarer terms;
+    common ones, whose postings would be too many to read, count for the best of those alone. Then the gate and the
+    scope are asked of them.
     """
     standing = materialized(standing_then(), "standing") if view is View.AS_OF else None
     rarity = _rarity_over(view, standing, scan)
@@ -109,8 +109,11 @@ def _rarity_over(view: View, standing: sa.CTE | None, scan: Scan) -> sa.CTE:
     topic = _topic()
     counted = _of_term(view, standing, topic.c.term, [sa.func.count().label("n")]).lateral("counted")
     whole = sa.bindparam("standing", type_=sa.BigInteger)
-    place = sa.func.row_number().over(order_by=(counted.c.n, topic.c.term))
-    is_common = sa.and_(counted.c.n * 10_000 > whole * scan.common_bp, place > scan.rarest)
+    rarest_first = (counted.c.n, topic.c.term)
+    place = sa.func.row_number().over(order_by=rarest_first)
+    read = sa.func.sum(counted.c.n).over(order_by=rarest_first, rows=(None, 0))
+    most = sa.func.greatest(scan.postings, whole * scan.share_bp / 10_000)
+    is_common = sa.and_(read > most, place > scan.rarest)
     found = sa.select(topic.c.term, _rarity(counted.c.n, whole).label("rarity"), is_common.label("is_common"))
     return materialized(found.select_from(topic.join(counted, sa.true())), "rarity")
 
