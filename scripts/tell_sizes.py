@@ -1,5 +1,7 @@
 """
-The figures of `scripts/bench --sizes --json > FILE` as docs/sizes.md and docs/growth.svg: scripts/tell_sizes.py FILE.
+The figures of `scripts/bench --sizes --json > FILE` as docs/sizes.md and docs/growth.svg.
+
+scripts/tell_sizes.py FILE [NOTE]; the note says what is to be known of this run.
 
 Both axes of the plot are logarithmic, so that a power of the size is a straight line; its exponent is that of the line
 that fits best, and stands beside it.
@@ -110,9 +112,10 @@ def _apart(heights: dict[str, float], least: float = 18) -> dict[str, float]:
     return placed
 
 
-def page_of(figures: dict[str, Any]) -> str:
-    """The page, with the figures in their places."""
+def page_of(figures: dict[str, Any], note: str) -> str:
+    """The page, with the figures in their places, and what is to be said of this run."""
     return PAGE.format(
+        note=f"\n**{note}**\n" if note else "",
         real_vectors=f"{figures['real_vectors']:,}",
         logged=f"{figures['logged']:,}",
         tenants=figures["crowd"]["tenants"],
@@ -145,6 +148,7 @@ def _found_row(each: dict[str, Any]) -> str:
 
 
 def _write_row(name: str, each: dict[str, Any]) -> str:
+    name = name.replace(" 1 writers", " 1 writer")
     return f"| {name} | {each['median']} | {each['p90']} | {each['per_second']} |"
 
 
@@ -167,7 +171,7 @@ PAGE = """# Sizes
 How a memory grows: `scripts/bench --sizes --json > FILE` measured it, `scripts/tell_sizes.py FILE` wrote this page.
 As in [benchmarks.md](benchmarks.md) absolute times belong to the machine, two shared cores; ratios are of medians,
 both sides measured in turn in one run. Milliseconds, where nothing else is said.
-
+{note}
 ![Time against entries in one tenant, both logarithmic](growth.svg)
 
 ## Recall
@@ -234,7 +238,7 @@ def main() -> None:
     """Write both."""
     figures = json.loads(Path(sys.argv[1]).read_text())
     (DOCS / "growth.svg").write_text(drawn(series_of(figures)))
-    (DOCS / "sizes.md").write_text(page_of(figures))
+    (DOCS / "sizes.md").write_text(page_of(figures, " ".join(sys.argv[2:])))
 
 
 if __name__ == "__main__":
