@@ -226,11 +226,12 @@ other, because positions have no gaps.
 |---|---|---|---|
 {disk}
 
-What could shrink it, and why it was left: half precision would halve the vectors, and every distance would be
-another; a number for each entry in place of its id, and no tenant in each row, would halve the postings, and each
-key would need a look-up and tell one tenant from another by a table alone; postings stand twice, in their table and
-in the one index that answers for them, because PostgreSQL has no tables that are indexes. The vector in the event
-is a third of the log: with it a rebuild calls no model.
+What could shrink it. The index over postings grows by insertions everywhere, and built anew it is a third smaller
+(measured at five million postings): `REINDEX INDEX CONCURRENTLY` in a quiet hour. What was left: half precision
+would halve the vectors, and every distance would be another; a number for each entry in place of its id, and no
+tenant in each row, would take a third off the postings, and a table alone would then tell one tenant from another;
+postings stand twice, in their table and in the one index that answers for them, because PostgreSQL has no tables
+that are indexes. The vector in the event is a third of the log: with it a rebuild calls no model.
 """
 
 
