@@ -17,7 +17,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 70, 210, 24, 50
+LEFT, RIGHT, TOP, BOTTOM = 70, 225, 24, 50
 COLOURS = {
     "rebuild": "#7a3e9d",
     "verify": "#2f6f8f",
