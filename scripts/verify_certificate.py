@@ -165,7 +165,7 @@ def main() -> None:
     is_subject = "subject_id" in document
     what = f"{document['kind']} {document['subject_id']}" if is_subject else f"entry {document['entry_id']}"
     if "revisions" in document:
-        what = f"of {what} the revisions {', '.join(map(str, document['revisions']))},"
+        what = f"revision {', '.join(map(str, document['revisions']))} of {what}"
     print(
         f"holds: {what} of tenant {document['tenant_id']} was erased at "
         f"{document['erased_at']} by the event at position {document['position']}; "

@@ -109,6 +109,35 @@ class TestDue:
         assert {overdue: ["overdue"], due: ["due"], expiring: ["expiring"], expired: ["expired"]} == found
         assert {overdue, expired} == {UUID(item["entry_id"]) for item in moving.due(within="1h").due}
 
+    def test_what_was_said_to_be_wrong_is_due_until_somebody_has_answered(
+        self, memory: TenantMemory, grandbo: Grandbo
+    ) -> None:
+        """By whoever was told it; a correction, a dispute or a verification answers, what else happens does not."""
+        agent = grandbo.authenticate(make_token(memory, "investigator"))
+        finding = make_finding(title="The broker lost its lease after a restart")
+        entry = memory.record_finding(finding).acknowledgement.entry_id
+
+        def say(verdict: str) -> None:
+            answer = agent.query_topic("the broker lost its lease after a restart", mode="words")
+            agent.give_feedback(answer.receipt_id, entry, verdict)
+
+        def why() -> list[list[str]]:
+            return [item["why"] for item in memory.due().due]
+
+        say("helped")
+        assert [] == why()
+        say("wrong")
+        say("stale")
+        assert [["wrong", "stale"]] == why()
+        memory.record_finding({**finding, "incident": {"source": "pager", "id": "INC-AGAIN"}})
+        assert [["wrong", "stale"]] == why()
+        memory.verify_entry(entry, reason="it is right")
+        assert [] == why()
+        say("wrong")
+        assert [["wrong"]] == why()
+        memory.correct(entry, {"summary": "It lost its lease, and took it again."}, reason="so it was")
+        assert [] == why()
+
     def test_pages_in_the_order_of_need(self, moving: TenantMemory, hands: Hands) -> None:
         """What is due longest comes first; pages have each entry once, and end."""
         ids = [record(moving, expires_at=in_days(hands, 1 + number % 3)) for number in range(7)]

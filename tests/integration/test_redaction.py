@@ -538,7 +538,7 @@ class TestProof:
         alone = self._run("verify_certificate.py", path, "--public-key", key)
 
         assert 0 == alone.returncode, alone.stdout
-        assert "the revisions 1, of tenant" in alone.stdout
+        assert alone.stdout.startswith("holds: revision 1 of entry ")
         assert "revision 2 holds some of the same words still: summary, body, tags, evidence" in alone.stdout
         assert 0 == self._run("verify_certificate.py", path, "--public-key", key, "--bundle", bundle).returncode
         assert 0 == self._run("verify_bundle.py", bundle).returncode

@@ -35,7 +35,7 @@ class DueEntryDocument(_Document):
     review_at: Time
     expires_at: Time
     due_at: Time
-    why: list[Literal["expired", "overdue", "due", "expiring"]]
+    why: list[Literal["expired", "overdue", "due", "expiring", "wrong", "stale"]]
 
 
 class DueDocument(_Document):

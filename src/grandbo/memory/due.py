@@ -1,5 +1,6 @@
 """
-What is due: entries whose review is overdue or comes up, that expire soon, or that have expired without a word.
+What is due: entries whose review is overdue or comes up, that expire soon, or that have expired without a word; and
+those of which somebody who was told them has said that they are wrong, or stale, and nobody has answered yet.
 
 And saying of many at once that they were checked: row by row, each with its reason, a bad one not in the way of the
 next.
@@ -21,7 +22,7 @@ from grandbo.errors import GrandboError, InvalidInput, NotFound
 from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.storage.database import Database, Row
-from grandbo.storage.tables import entries
+from grandbo.storage.tables import entries, feedback, revisions
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import Clock, Principal, from_utc_text, utc_now, utc_text
 
@@ -35,7 +36,30 @@ _FIRST = (datetime.fromisoformat("0001-01-01T00:00:00+00:00"), UUID(int=0))
 
 _Time = sa.DateTime(timezone=True)
 _now, _soon = (sa.bindparam(name, type_=_Time) for name in ("now", "soon"))
-_due_at = sa.func.least(entries.c.review_at, entries.c.expires_at)
+# What a person does to an entry that answers those who said that it is wrong or stale.
+_ANSWERS = ("entry_corrected", "entry_revision_restored", "entry_verified", "entry_disputed")
+_is_answered = sa.exists().where(
+    of_tenant(revisions),
+    revisions.c.entry_id == feedback.c.entry_id,
+    revisions.c.revision > feedback.c.revision,
+    sa.or_(*(revisions.c.event_type == name for name in _ANSWERS)),
+)
+_complaints = (
+    sa.select(
+        feedback.c.entry_id,
+        sa.func.min(feedback.c.given_at).label("since"),
+        sa.func.array_agg(sa.distinct(feedback.c.verdict)).label("verdicts"),
+    )
+    .where(
+        of_tenant(feedback),
+        feedback.c.to_position.is_(None),
+        sa.or_(feedback.c.verdict == "wrong", feedback.c.verdict == "stale"),
+        sa.not_(_is_answered),
+    )
+    .group_by(feedback.c.entry_id)
+    .subquery("complaints")
+)
+_due_at = sa.func.least(entries.c.review_at, entries.c.expires_at, _complaints.c.since)
 _is_noted = sa.func.coalesce(entries.c.expiry_noted == entries.c.expires_at, sa.false())
 _has_expired = entries.c.expires_at <= _now
 _DUE = (
@@ -51,7 +75,9 @@ _DUE = (
         entries.c.review_at,
         entries.c.expires_at,
         _due_at.label("due_at"),
+        _complaints.c.verdicts,
     )
+    .select_from(entries.outerjoin(_complaints, _complaints.c.entry_id == entries.c.entry_id))
     .where(
         of_tenant(entries),
         entries.c.visibility == sa.any_(sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))),
@@ -92,7 +118,8 @@ def list_due(
     A page of what is due, within the caller's tiers.
 
     Each has `why`: `overdue` (its review was due), `due` (it is within that time), `expiring` (it expires within that
-    time), `expired` (it has, and the sweep has not put that on the record yet).
+    time), `expired` (it has, and the sweep has not put that on the record yet), `wrong`, `stale` (somebody who was told
+    it has said so, and it was neither corrected, disputed nor verified since).
 
     Args:
         within: `7d` unless given: a number of hours, days or weeks.
@@ -152,6 +179,7 @@ def _shown(row: Row, now: datetime, soon: datetime) -> dict[str, Any]:
         "overdue": row["expires_at"] > now and row["review_at"] < now,
         "due": row["expires_at"] > now and now <= row["review_at"] < soon,
         "expiring": now < row["expires_at"] < soon,
+        **{verdict: verdict in (row["verdicts"] or ()) for verdict in ("wrong", "stale")},
     }
     same = ("revision", "kind", "title", "service", "owner", "visibility")
     times = ("verified_at", "review_at", "expires_at", "due_at")

@@ -72,10 +72,10 @@ def _entry(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def _candidate(candidate: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", f"## Proposed: {_plain(candidate['title'])}", "")
-    said = "a person" if candidate["author_type"] == "human" else f"inferred, by the {candidate['author_type']}"
-    by = _plain(candidate["proposed_by"]["name"])
+    said = "said by a person" if candidate["author_type"] == "human" else "inferred, not said by a person"
+    by = f"{candidate['proposed_by']['type']} {_plain(candidate['proposed_by']['name'])}"
     yield f"- {candidate['kind']} `{candidate['candidate_id']}`, {candidate['status']}, {candidate['proposed_at']}"
-    yield f"- proposed by {said} {by}, seen by {_plain(candidate['seen_by'])}"
+    yield f"- {said}, proposed by {by}, seen by {_plain(candidate['seen_by'])}"
     if candidate["memory_key"] is not None:
         yield f"- under the key {_plain(candidate['memory_key'])}"
     for name in ("summary", "body"):
