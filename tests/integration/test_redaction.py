@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -485,6 +486,89 @@ class TestRefused:
 
         assert before == (first.check_rebuild(), first.history(entry_id))
         assert "certified" == second.confirm_erasure(asked.erasure_id).as_dict()["state"]
+
+
+class TestAtOnce:
+    def _interleave(self, opened: Grandbo, first: TenantMemory, second: TenantMemory, rounds: int, seed: int) -> None:
+        """Erase while a worker embeds, a correction comes and recalls run, each time with another delay between."""
+        chance = random.Random(seed)
+        errors: list[BaseException] = []
+        for number in range(rounds):
+            incident = {"source": "pager", "id": f"INC-{number}"}
+            entry_id: UUID = first.record_finding(secret_finding(incident=incident)).acknowledgement.entry_id
+            first.correct(entry_id, CLEAN, reason="no names")
+            asked = first.request_erasure(entry_id, "personal_data", revisions=[1])
+            start = threading.Barrier(4)
+
+            def run(act: Callable[[], object], wait: float, start: threading.Barrier = start) -> None:
+                start.wait()
+                threading.Event().wait(wait)
+                try:
+                    act()
+                except GrandboError as error:
+                    errors.append(error)
+
+            acts: list[Callable[[], object]] = [
+                first.embed,
+                lambda: first.query_topic(TOPIC),
+                lambda entry_id=entry_id: first.correct(entry_id, {"service": "billing"}, reason="r"),  # type: ignore[misc]
+                lambda asked=asked: second.confirm_erasure(asked.erasure_id),  # type: ignore[misc]
+            ]
+            threads = [threading.Thread(target=run, args=(act, chance.random() * 0.01)) for act in acts]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        opened.receipts.flush()
+        assert [] == errors
+
+    def test_while_it_is_embedded_corrected_and_recalled(
+        self, opened: Grandbo, first: TenantMemory, second: TenantMemory, clone: TestDatabase
+    ) -> None:
+        """A few times, each otherwise; nothing is left in any order, and a replay is the same."""
+        self._interleave(opened, first, second, rounds=8, seed=1)
+
+        assert not holds(dump(clone))
+        assert_sound(first)
+
+    @pytest.mark.campaign
+    @pytest.mark.parametrize("seed", range(4))
+    def test_in_hundreds_of_ways(
+        self, opened: Grandbo, first: TenantMemory, second: TenantMemory, clone: TestDatabase, seed: int
+    ) -> None:
+        """The same sixty times over, with four seeds."""
+        self._interleave(opened, first, second, rounds=60, seed=seed)
+
+        assert not holds(dump(clone))
+        assert_sound(first)
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            "erasing_revisions.append",
+            "erasing_revisions.remove_revision_traces",
+            "erasing._done",
+            "append_listed",
+        ],
+    )
+    def test_killed_at_any_step_it_is_all_or_nothing(
+        self, clone: TestDatabase, opened: Grandbo, first: TenantMemory, second: TenantMemory, step: str
+    ) -> None:
+        """By kill -9 in a process of its own; confirmed again, it is done, listed and certified."""
+        entry_id = cleaned(first)
+        asked = first.request_erasure(entry_id, "personal_data", revisions=[1])
+        child = [sys.executable, "-m", "tests.support.forget_child"]
+        given = [clone.service, str(opened.settings.home), f"erasure:{asked.erasure_id}", step]
+        run = subprocess.run([*child, *given], cwd=SCRIPTS.parent, capture_output=True, check=False)
+        assert -signal.SIGKILL == run.returncode, run.stderr.decode()
+        is_gone = first.history(entry_id)[0]["erased"]
+        assert is_gone == (step == "append_listed")
+        assert [] == first.check_rebuild().differences
+
+        assert "certified" == second.confirm_erasure(asked.erasure_id).as_dict()["state"]
+        assert 1 == len((opened.settings.home / LIST_FILE).read_text().splitlines())
+        assert 1 == len(list(first.events(event_type="entry_redacted")))
+        assert not holds(dump(clone))
 
 
 class TestAboutSomebody:
