@@ -793,5 +793,13 @@ class TestDoors:
             assert 422 == one.post("/v1/erasures", json={**body, "revisions": wrong}).status_code
         page = one.get(f"/entries/{entry_id}/history").text
         assert "Its words were erased" in page
+        then = first.history(entry_id)[0]["position"]
+        for address in (
+            f"/entries/{entry_id}?as_of_position={then}",
+            f"/entries?as_of_position={then}",
+            f"/replay?position={then}",
+        ):
+            shown = one.get(address)
+            assert (200, True) == (shown.status_code, "[erased]" in shown.text), address
         form = {"entry_id": str(entry_id), "reason": "request", "revisions": "1 x"}
         assert "give their numbers" in one.post("/erasures", data=form, headers={"Origin": "http://127.0.0.1"}).text
