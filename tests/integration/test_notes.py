@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grandbo.errors import Forbidden, InvalidInput, KindNotRecorded, LimitExceeded, QuotaExceeded
+from grandbo.errors import Forbidden, InvalidInput, KindNotRecorded, LimitExceeded, QuotaExceeded, SubjectMissing
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory import notes
 from grandbo.memory.notes import KEPT_FOR, Note, sweep_notes
@@ -112,17 +112,16 @@ class TestNotes:
         with pytest.raises(Forbidden):
             hook.notes("INC-7")
 
-    @pytest.mark.parametrize("kind", ["note", "personal"])
-    def test_they_are_no_findings(self, memory: TenantMemory, kind: str) -> None:
-        """Neither a note nor a memory about a person is recorded, proposed or reclassified into the memory."""
+    @pytest.mark.parametrize(("kind", "unproposed"), [("note", KindNotRecorded), ("personal", SubjectMissing)])
+    def test_they_are_no_findings(self, memory: TenantMemory, kind: str, unproposed: type[InvalidInput]) -> None:
+        """Neither a note nor a memory about a person is recorded or reclassified; nor proposed, about nobody."""
         entry = memory.record_finding(make_finding()).acknowledgement.entry_id
-        for write in (
-            lambda: memory.record_finding(make_finding(kind=kind)),
-            lambda: memory.propose(make_finding(kind=kind)),
-            lambda: memory.reclassify(entry, kind=kind, reason="r"),
-        ):
-            with pytest.raises(KindNotRecorded):
-                write()
+        with pytest.raises(KindNotRecorded):
+            memory.record_finding(make_finding(kind=kind))
+        with pytest.raises(unproposed):
+            memory.propose(make_finding(kind=kind))
+        with pytest.raises(KindNotRecorded):
+            memory.reclassify(entry, kind=kind, reason="r")
 
 
 class TestWindow:
