@@ -10,6 +10,7 @@ import pytest
 from grandbo.errors import (
     Forbidden,
     InvalidInput,
+    KindNotRecorded,
     LimitExceeded,
     NotFound,
     QuotaExceeded,
@@ -501,3 +502,9 @@ class TestEpisodes:
         for write in (memory.record_finding, memory.propose):
             with pytest.raises(Forbidden):
                 write(make_finding(kind="episode", subject=ZOE))
+        memory.change_policy({"people": {"episodes": True}}, reason="we want them")
+        entry = memory.record_finding(make_finding(subject=ZOE)).acknowledgement.entry_id
+        with pytest.raises(KindNotRecorded, match="session"):
+            memory.record_finding(make_finding(kind="episode", subject=ZOE))
+        with pytest.raises(KindNotRecorded, match="session"):
+            memory.reclassify(entry, kind="episode", reason="r")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from grandbo.applicability import Applies, parse_applies
-from grandbo.errors import IllegalTransition, InvalidInput, RevisionStale
+from grandbo.errors import IllegalTransition, InvalidInput, KindNotRecorded, RevisionStale
 from grandbo.events import models
 from grandbo.memory.decide import applies_to, claim_digest_of, text_digest
 from grandbo.types import Kind, LinkType, Status, utc_text
@@ -201,6 +201,8 @@ class Classification:
 def decide_reclassify(state: EntryState, wanted: Classification, reason: str) -> models.EntryReclassified | None:
     """Another kind, tier, namespace, owner or applicability; None where all are what they were."""
     kind, visibility = wanted.kind or state.kind, wanted.visibility or state.visibility
+    if kind == "episode" and state.kind != kind:
+        raise KindNotRecorded("kind: an episode is recorded under its session; no entry becomes one.", field="kind")
     namespace = state.namespace if wanted.namespace is None else wanted.namespace
     owner = state.owner if wanted.owner is None else wanted.owner or None
     shown = tuple(str(item) for item in wanted.applicability) if wanted.applicability is not None else None

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from grandbo.errors import Forbidden, GrandboError, SubjectErased, SubjectMissing
+from grandbo.errors import Forbidden, GrandboError, KindNotRecorded, SubjectErased, SubjectMissing
 from grandbo.events.log import CommandContext, Event, RecordedEvent
 from grandbo.events.models import EntryCorroborated, EntryQuarantined, EntryRecorded, Policy
 from grandbo.events.sealing import NO_KEYS, Keys
@@ -168,6 +168,9 @@ def _command(
     require(principal, "record")
     visibility = check_visibility(policy, principal, finding.visibility)
     check_episode(finding.kind, finding.subject, policy)
+    if finding.kind == "episode":
+        # Only there is it one a session.
+        raise KindNotRecorded("kind: an episode is recorded under its session: record_episode.", field="kind")
     subject_id, keys = None, NO_KEYS
     if finding.subject is not None:
         subject_id, keys = find_with_key(database, tenant_id, finding.subject)
