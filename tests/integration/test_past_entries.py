@@ -359,7 +359,11 @@ class TestList:
 
 class TestPlan:
     def test_a_page_is_found_by_its_key(self, server: TestServer) -> None:
-        """Among many entries, under row-level security, no page of now or of then reads or sorts them all."""
+        """
+        Among many entries, under row-level security, no page of now or of then reads or sorts them all.
+
+        Of now there is a page of each tier, and only those pages are sorted together.
+        """
         with server.clone() as database, Grandbo.open(settings=database.settings()) as grandbo:
             grandbo.create_tenant("big")
             memory = grandbo.tenant("big")
@@ -368,7 +372,7 @@ class TestPlan:
             for is_past in (False, True):
                 plan = self._plan(database, memory.tenant_id, is_past=is_past)
                 assert "Seq Scan" not in plan, plan
-                assert "Sort" not in plan, plan
+                assert "Sort" not in plan.rpartition("Function Scan")[2], plan
                 assert "org_memory_entries_key" in plan
 
     @staticmethod

@@ -56,14 +56,19 @@ _INSERT = sa.insert(terms).from_select(
 _LIVE = sa.and_(
     of_tenant(terms), terms.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid), terms.c.to_position.is_(None)
 )
-# The entry's row lists its terms until the entries' projector replaces it, which comes after this one: the postings
-# are found through their one index, by term, instead of by reading all of the tenant's.
-_listed = (
-    sa.select(entries.c.terms)
-    .where(of_tenant(entries), entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid))
-    .scalar_subquery()
+
+
+def _of_row(column: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
+    its_row = sa.and_(of_tenant(entries), entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid))
+    return sa.select(column).where(its_row).scalar_subquery()
+
+
+# The entry's row has its tier and its terms until the entries' projector replaces it, which comes after this one: the
+# postings are found through their one index, by tier and term, instead of by reading all of the tenant's.
+_OF_ENTRY = sa.and_(
+    terms.c.visibility == _of_row(entries.c.visibility),
+    terms.c.term == sa.any_(sa.cast(_of_row(entries.c.terms), pg.ARRAY(sa.Text))),
 )
-_OF_ENTRY = terms.c.term == sa.any_(sa.cast(_listed, pg.ARRAY(sa.Text)))
 _CLOSE = sa.update(terms).where(_LIVE, _OF_ENTRY).values(to_position=sa.bindparam("from_position", type_=sa.BigInteger))
 _REOPEN = sa.insert(terms).from_select(
     ["tenant_id", "entry_id", "term", "from_position", "weight", "visibility"],

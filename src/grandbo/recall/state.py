@@ -25,9 +25,9 @@ from grandbo.memory.tenants import POLICY_IN_FORCE
 from grandbo.recall.moment import AsOf, Moment
 from grandbo.recall.past import STOOD, head_then, past_of, seen_then
 from grandbo.recall.question import check_name, names_of
-from grandbo.recall.scope import visible
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import entries, revisions
+from grandbo.storage.tenancy import of_tenant
 from grandbo.types import KINDS, STATUSES, Clock, Principal, digest_of, utc_now
 
 DEFAULT_PAGE = 50
@@ -165,18 +165,25 @@ def page_query(wanted: Filter, *, is_past: bool) -> sa.Select[Any]:
 @lru_cache
 def _page_query(by_kind: bool, by_status: bool, by_service: bool, is_past: bool) -> sa.Select[Any]:
     table = revisions if is_past else entries
-    statement = STOOD if is_past else sa.select(entries).where(visible(entries))
+    conditions = [table.c.entry_id > sa.bindparam("after", type_=sa.Uuid)]
     if by_kind:
-        statement = statement.where(table.c.kind == sa.any_(sa.bindparam("kinds", type_=_Texts)))
+        conditions.append(table.c.kind == sa.any_(sa.bindparam("kinds", type_=_Texts)))
     if by_status:
-        statement = statement.where(table.c.status == sa.any_(sa.bindparam("statuses", type_=_Texts)))
+        conditions.append(table.c.status == sa.any_(sa.bindparam("statuses", type_=_Texts)))
     if by_service:
-        statement = statement.where(table.c.service == sa.bindparam("service", type_=sa.Text))
-    return (
-        statement.where(table.c.entry_id > sa.bindparam("after", type_=sa.Uuid))
-        .order_by(table.c.entry_id)
-        .limit(sa.bindparam("page", type_=sa.Integer))
-    )
+        conditions.append(table.c.service == sa.bindparam("service", type_=sa.Text))
+    if is_past:
+        return _first(STOOD.where(*conditions), table.c.entry_id)
+    # A page of each tier, of which the first are the page: of no other tier is anything read.
+    tier = sa.func.unnest(sa.bindparam("tiers", type_=_Texts)).table_valued(sa.column("name", sa.Text), name="tier")
+    tier = tier.render_derived()
+    of_tier = sa.select(entries).where(of_tenant(entries), entries.c.visibility == tier.c.name, *conditions)
+    found = _first(of_tier, entries.c.entry_id).lateral("found")
+    return _first(sa.select(found).select_from(tier.join(found, sa.true())), found.c.entry_id)
+
+
+def _first(found: sa.Select[Any], order: sa.ColumnElement[UUID]) -> sa.Select[Any]:
+    return found.order_by(order).limit(sa.bindparam("page", type_=sa.Integer))
 
 
 def _params(tenant_id: UUID, wanted: Filter, cursor: _Cursor, size: int) -> dict[str, Any]:

@@ -161,7 +161,7 @@ terms = sa.Table(
     sa.Column("from_position", sa.BigInteger, primary_key=True),
     sa.Column("to_position", sa.BigInteger),
     sa.Column("weight", sa.Integer, nullable=False),
-    sa.Column("visibility", sa.Text, nullable=False),
+    sa.Column("visibility", sa.Text, primary_key=True),
 )
 
 embeddings = sa.Table(
