@@ -21,10 +21,12 @@ _Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
 
 def words_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
     """The best entries of a scope that is read whole, each with its rank and terms; and the terms, rarest first."""
+    # Not a join: the server takes the postings for few, and would compare each with every entry. This it looks up.
+    is_eligible = terms.c.entry_id.in_(sa.select(eligible.c.entry_id)).is_(sa.true())
     posting = materialized(
-        sa.select(terms.c.term, terms.c.entry_id, terms.c.weight)
-        .join(eligible, eligible.c.entry_id == terms.c.entry_id)
-        .where(visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked)),
+        sa.select(terms.c.term, terms.c.entry_id, terms.c.weight).where(
+            visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked), is_eligible
+        ),
         "posting",
     )
     frequency = sa.select(posting.c.term, sa.func.count().label("n")).group_by(posting.c.term).cte("frequency")
