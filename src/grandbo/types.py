@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from uuid_utils.compat import uuid7
@@ -87,6 +87,7 @@ _PARTIAL: tuple[tuple[re.Pattern[str], str, Precision], ...] = (
     (re.compile(r"\d{4}-\d{2}"), "-01", "month"),
     (re.compile(r"\d{4}-\d{2}-\d{2}"), "", "day"),
 )
+_LEAP_SECOND = re.compile(r"(.+[T ]\d{2}:\d{2}:)60((?:\.\d+)?(?:Z|[+-]\d{2}:\d{2}))")
 
 
 def parse_moment(text: str, field_name: str) -> Moment:
@@ -103,19 +104,46 @@ def parse_moment(text: str, field_name: str) -> Moment:
             except ValueError:
                 break
             return Moment(datetime(day.year, day.month, day.day, tzinfo=UTC), precision)
+    return Moment(parse_instant(text, field_name), "time")
+
+
+def parse_instant(text: str, field_name: str, wanted: str = TIME_WANTED) -> datetime:
+    """
+    Read an RFC 3339 time, in UTC. A leap second is the instant after it, as clocks and PostgreSQL count.
+
+    Raises:
+        InvalidInput: for anything else, and for a time without a zone: which instant is meant is not for us to guess.
+    """
     try:
-        moment = datetime.fromisoformat(text)
-        if "T" not in text.upper() and " " not in text:
+        # The RFC lets T and Z be small.
+        if "T" not in (plain := text.upper()) and " " not in plain:
             raise ValueError
+        leap = _LEAP_SECOND.fullmatch(plain)
+        moment = datetime.fromisoformat(plain if leap is None else f"{leap[1]}59{leap[2]}")
     except ValueError:
-        raise InvalidInput(f"{field_name}: this is not a time; {TIME_WANTED}.", field=field_name) from None
-    return Moment(require_zone(moment, field_name), "time")
+        raise InvalidInput(f"{field_name}: this is not a time; {wanted}.", field=field_name) from None
+    if leap is None:
+        return require_zone(moment, field_name, wanted)
+    return _after_leap_second(require_zone(moment, field_name, wanted), field_name, wanted)
 
 
-def require_zone(moment: datetime, field_name: str) -> datetime:
+def _after_leap_second(before: datetime, field_name: str, wanted: str) -> datetime:
+    """They have been at the end of June and of December, UTC, and nowhere else."""
+    if (before.month, before.day, before.hour, before.minute) not in ((6, 30, 23, 59), (12, 31, 23, 59)):
+        raise InvalidInput(
+            f"{field_name}: no leap second is there, only at the end of 30 June or 31 December in UTC; {wanted}.",
+            field=field_name,
+        )
+    try:
+        return before + timedelta(seconds=1)
+    except OverflowError:
+        raise InvalidInput(f"{field_name}: the year must lie between 1 and 9999.", field=field_name) from None
+
+
+def require_zone(moment: datetime, field_name: str, wanted: str = TIME_WANTED) -> datetime:
     """Refuse a naive time; give an aware one in UTC."""
     if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InvalidInput(f"{field_name}: the time has no zone; {TIME_WANTED}.", field=field_name)
+        raise InvalidInput(f"{field_name}: the time has no zone; {wanted}.", field=field_name)
     try:
         return moment.astimezone(UTC)
     except OverflowError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from grandbo.errors import Forbidden
-from grandbo.events import notes
+from grandbo.events import listing, notes
+from grandbo.http import audit_routes
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token, running_http
@@ -84,6 +86,59 @@ class TestEvents:
         answer = client_of(keeper, token=make_token(kept, "auditor")).get(f"/v1/events?{query}")
 
         assert (422, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
+
+
+class TestStreams:
+    def test_lines_are_the_library_s(
+        self, keeper: Grandbo, kept: TenantMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """JSON Lines and CSV of the whole log, piece by piece, and narrowed as a page is."""
+        monkeypatch.setattr(audit_routes, "LINES_AT_ONCE", 2)
+        monkeypatch.setattr(listing, "PAGE", 2)
+        client = client_of(keeper, token=make_token(kept, "auditor"))
+
+        lines = client.get("/v1/events?format=jsonl")
+        rows = client.get("/v1/events?format=csv")
+        narrowed = client.get("/v1/events?format=jsonl&type=entry_recorded&after=1&limit=1&bodies=true")
+        none = client.get("/v1/events?format=csv&after=3")
+
+        assert list(kept.events()) == [json.loads(line) for line in lines.text.splitlines()]
+        assert ("application/jsonl", "text/csv; charset=utf-8") == (
+            lines.headers["content-type"],
+            rows.headers["content-type"],
+        )
+        assert [event["hash"] for event in kept.events()] == [
+            row["hash"] for row in csv.DictReader(rows.text.splitlines())
+        ]
+        assert [(2, "kept")] == [
+            (event["position"], event["body_state"]) for event in map(json.loads, narrowed.text.splitlines())
+        ]
+        assert [",".join(listing.COLUMNS)] == none.text.splitlines()
+
+    @pytest.mark.parametrize(
+        ("query", "status"),
+        [("format=xml", 422), ("format=csv&wait=1", 422), ("format=jsonl&type=x", 422), ("format=csv&limit=0", 422)],
+    )
+    def test_what_is_wrong_is_told_before_the_first_line(
+        self, keeper: Grandbo, kept: TenantMemory, query: str, status: int
+    ) -> None:
+        """As a problem, as of a page."""
+        answer = client_of(keeper, token=make_token(kept, "auditor")).get(f"/v1/events?{query}")
+
+        assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
+
+    def test_who_may_not_audit_and_who_sees_not_all(self, keeper: Grandbo, kept: TenantMemory) -> None:
+        """403, and a reviewer's lines leave out what stands above him."""
+        hidden = kept.record_finding(make_finding(visibility="admin")).acknowledgement
+        asked = {"format": "csv"}
+        reviewer = client_of(keeper, token=make_token(kept, "reviewer", kind="human"))
+
+        assert (
+            403 == client_of(keeper, token=make_token(kept, "investigator")).get("/v1/events", params=asked).status_code
+        )
+        assert 403 == reviewer.get("/v1/events", params={**asked, "bodies": True}).status_code
+        assert str(hidden.entry_id) not in reviewer.get("/v1/events", params=asked).text
+        assert_pool_is_idle(keeper)
 
 
 class TestTiers:

@@ -25,8 +25,8 @@ from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
 
 NOBODY = uuid.UUID("00000000-0000-7000-8000-000000000007")
-# No instant, or none that the calendar of the log has: naive, a date, in words, a leap second.
-NO_INSTANTS = ["2026-03-29T02:30:00", "2026-03-29", "yesterday", "2016-12-31T23:59:60Z"]
+# No instant, or none that the calendar of the log has: naive, a date, in words, a leap second where none can be.
+NO_INSTANTS = ["2026-03-29T02:30:00", "2026-03-29", "yesterday", "2016-12-30T23:59:60Z"]
 
 
 def as_role(memory: TenantMemory, role: str) -> TenantMemory:
@@ -472,7 +472,8 @@ class TestDoors:
             ({"as_of_position": "99"}, 422, "moment_unknown"),
             ({"as_of_position": "x"}, 422, "invalid_input"),
             ({"as_of": "2026-03-29T02:30:00"}, 422, "invalid_input"),
-            ({"as_of": "2016-12-31T23:59:60Z"}, 422, "invalid_input"),
+            ({"as_of": "2016-12-30T23:59:60Z"}, 422, "invalid_input"),
+            ({"as_of": "2016-12-31T23:59:60Z"}, 422, "moment_unknown"),
         ],
     )
     def test_a_moment_that_is_none_is_refused_at_each_door(

@@ -71,7 +71,7 @@ class TestRefusals:
             ({"occurred_at": "2026-01-02T03:04:05"}, InvalidInput, "no zone"),
             ({"occurred_at": "yesterday"}, InvalidInput, "RFC 3339"),
             ({"occurred_at": "2018-02-29"}, InvalidInput, "occurred_at"),
-            ({"occurred_at": "2026-06-30T23:59:60Z"}, InvalidInput, "occurred_at"),
+            ({"occurred_at": "2026-05-31T23:59:60Z"}, InvalidInput, "no leap second"),
             ({"occurred_at": 1_700_000_000}, InvalidInput, "occurred_at"),
             ({"occurred_at": "2026-01-02", "ended_at": "2026-01-01"}, InvalidInput, "ended_at"),
             ({"confidence_bp": -0.0}, InvalidInput, "confidence_bp"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -21,8 +19,6 @@ audit = typer.Typer(help="The log: whether it is what was written.", no_args_is_
 
 TABLE = ("position", "recorded_at", "event_type", "actor", "stream_id", "stream_version")
 TABLE_ROWS = 100
-# A spreadsheet takes a cell that starts like this for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Format(StrEnum):
@@ -158,24 +154,6 @@ def _print_events(chosen: Format, found: Iterable[dict[str, Any]], *, bodies: bo
     if chosen is Format.table:
         print_table(TABLE, ([event[name] or "" for name in TABLE] for event in found))
         return
-    if chosen is Format.csv:
-        _print_csv(found, bodies=bodies)
-        return
-    for event in found:
-        print_json(event)
+    from grandbo.events.listing_lines import csv_lines, json_lines
 
-
-def _print_csv(found: Iterable[dict[str, Any]], *, bodies: bool) -> None:
-    from grandbo.events.listing import COLUMNS
-
-    columns = [*COLUMNS, *(("body_state", "body") if bodies else ())]
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for event in found:
-        writer.writerow([_cell(event[name]) for name in columns])
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, dict):
-        value = json.dumps(value, ensure_ascii=False)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    sys.stdout.writelines(csv_lines(found, bodies=bodies) if chosen is Format.csv else json_lines(found))

@@ -4,14 +4,18 @@
 
 import asyncio
 import time
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 
+from grandbo.errors import InvalidInput
 from grandbo.events.listing import COLUMNS, EventPage
+from grandbo.events.listing_lines import csv_lines, json_lines
 from grandbo.http.health import Readiness
 from grandbo.http.memory_routes import caller_of
 from grandbo.http.openapi import problems
@@ -24,6 +28,10 @@ LONGEST_WAIT = 60
 LOOK_SECONDS = 0.5
 # Beyond so many that wait in this process, one is answered at once, with what there is.
 MOST_WAITING = 200
+# Each piece of a stream takes a turn of a thread.
+LINES_AT_ONCE = 500
+JSON_LINES = "application/jsonl"
+CSV = "text/csv"
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer", "minimum": 0}
@@ -38,7 +46,12 @@ _Actor = Annotated[
     ),
 ]
 _Position = Annotated[int, Query(ge=0, lt=2**62, description="Go on behind this position: the `next` of a page.")]
-_Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+_Limit = Annotated[
+    int | None,
+    Query(
+        ge=1, le=MAX_PAGE, description=f"At most so many; {DEFAULT_PAGE} of a page, and all of a stream, unless given."
+    ),
+]
 _Time = Annotated[str | None, Query(description="RFC 3339 with a zone, or a date. `since` is in the range.")]
 
 
@@ -53,7 +66,7 @@ def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
         operation_id="list_events",
         summary="Events, oldest first",
         response_class=JSONResponse,
-        responses={200: _answer("A page.", _page()), **problems(401, 403, 421, 422, 503)},
+        responses={200: _page_or_stream(), **problems(401, 403, 421, 422, 503)},
     )
     async def list_events(
         memory: Caller,
@@ -63,18 +76,27 @@ def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
         since: _Time = None,
         until: _Time = None,
         after: _Position = 0,
-        limit: _Limit = DEFAULT_PAGE,
+        limit: _Limit = None,
         bodies: Annotated[bool, Query(description="Also what was written, to who sees every tier.")] = False,
         wait: Annotated[
             int, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for the first event, where there is none.")
         ] = 0,
+        form: Annotated[
+            Literal["json", "jsonl", "csv"],
+            Query(alias="format", description="A page; or, streamed, all up to the head of this moment."),
+        ] = "json",
     ) -> Response:
         """
         Who did what, to which entry, when. Positions have no gaps, so pages miss nothing: go on `after` the `position`
-        of this page, with `wait`, and each event comes once, in order.
+        of this page, with `wait`, and each event comes once, in order. A stream that breaks off is not closed as a whole
+        one is; go on `after` its last position.
         """
         wanted = {"actor": actor, "event_type": event_type, "entry_id": entry, "since": since, "until": until}
-        asked: dict[str, Any] = {**wanted, "limit": limit, "bodies": bodies}
+        if form != "json":
+            if wait:
+                raise InvalidInput("wait: only a page waits; leave `format` out, or `wait`.", field="wait")
+            return await run_in_threadpool(_stream, memory, form, bodies, {**wanted, "after": after, "limit": limit})
+        asked: dict[str, Any] = {**wanted, "limit": limit or DEFAULT_PAGE, "bodies": bodies}
         page = await run_in_threadpool(memory.page_of_events, **asked, after=after)
         if not page.events and wait:
             page = await waiting.for_events(memory, asked, page, wait)
@@ -138,6 +160,19 @@ class _Waiting:
         return page
 
 
+def _stream(memory: TenantMemory, form: str, bodies: bool, wanted: dict[str, Any]) -> Response:
+    """The answer begins once the first lines are there: what goes wrong before is told as a problem."""
+    found = memory.events(**wanted, bodies=bodies)
+    pieces = _pieces(json_lines(found) if form == "jsonl" else csv_lines(found, bodies=bodies))
+    return StreamingResponse(chain([next(pieces, "")], pieces), media_type=JSON_LINES if form == "jsonl" else CSV)
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[str]:
+    rest = iter(lines)
+    while piece := "".join(islice(rest, LINES_AT_ONCE)):
+        yield piece
+
+
 def _audit_problems() -> dict[int | str, dict[str, Any]]:
     return problems(401, 403, 421, 422, 503)
 
@@ -153,6 +188,12 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _page_or_stream() -> dict[str, Any]:
+    streams = {form: {"schema": {"type": "string"}} for form in (JSON_LINES, CSV)}
+    answer = _answer("A page; or, with `format`, its events as lines.", _page())
+    return {**answer, "content": {**answer["content"], **streams}}
 
 
 def _page() -> dict[str, Any]:

@@ -103,18 +103,27 @@ def check_acceptable(state: EntryState, verb: str, expected_revision: int | None
         RevisionStale, IllegalTransition: the latter says what the state does accept.
     """
     if expected_revision is not None and expected_revision != state.revision:
-        raise RevisionStale(expected=expected_revision, current=state.revision)
-    if state.status not in ALLOWED[verb]:
-        possible = sorted(other for other, states in ALLOWED.items() if state.status in states)
+        raise RevisionStale(
+            f"This was decided on revision {expected_revision}, and the entry is at {state.revision}: "
+            "look at both and decide again.",
+            expected=expected_revision,
+            current=state.revision,
+        )
+    possible = accepted(state.status, disputed=state.disputed)
+    if verb not in possible:
+        idle = "disputed already" if state.disputed else "not disputed"
+        how = idle if state.status in ALLOWED[verb] else state.status
         raise IllegalTransition(
-            f"The entry is {state.status}; {verb} is not possible, these are: {', '.join(possible)}.",
+            f"The entry is {how}; {verb} is not possible, these are: {', '.join(possible)}.",
             entry_status=state.status,
             allowed=possible,
         )
-    if verb == "dispute" and state.disputed:
-        raise IllegalTransition("The entry is disputed already; resolve that dispute first.", entry_status=state.status)
-    if verb == "resolve" and not state.disputed:
-        raise IllegalTransition("The entry is not disputed.", entry_status=state.status)
+
+
+def accepted(status: Status, *, disputed: bool) -> list[str]:
+    """The verbs that an entry accepts as it stands, in the order of the alphabet."""
+    idle = "dispute" if disputed else "resolve"
+    return sorted(verb for verb, states in ALLOWED.items() if status in states and verb != idle)
 
 
 def decide_correct(
@@ -170,7 +179,9 @@ def decide_supersede(state: EntryState, by: EntryState, reason: str) -> models.E
     if by.entry_id == state.entry_id:
         raise InvalidInput("by: an entry cannot supersede itself.", field="by")
     if by.status != "published":
-        raise IllegalTransition(f"The entry that should take its place is {by.status}.", entry_status=by.status)
+        raise IllegalTransition(
+            f"The entry that should take its place is {by.status}; name one that is published.", entry_status=by.status
+        )
     return models.EntrySuperseded(revision=state.revision + 1, reason=reason, superseded_by=str(by.entry_id))
 
 

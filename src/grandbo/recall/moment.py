@@ -19,7 +19,7 @@ from grandbo.memory.policy import ROLE_ACTS
 from grandbo.storage.database import Transaction
 from grandbo.storage.tables import events
 from grandbo.storage.tenancy import of_tenant
-from grandbo.types import require_zone, utc_text
+from grandbo.types import parse_instant, require_zone, utc_text
 
 TIME_WANTED = "write RFC 3339 with a zone, such as 2026-01-02T03:04:05Z or 2026-01-02T04:04:05+01:00"
 # Who may recall at all: as another role a recall would be refused, not answered.
@@ -137,18 +137,10 @@ def _recorded_at(transaction: Transaction, tenant_id: UUID, position: int) -> da
 
 
 def _time(given: object, field: str) -> datetime | None:
-    if given is None or isinstance(given, datetime):
-        return None if given is None else _zoned(given, field)
-    try:
-        if not isinstance(given, str) or "T" not in given.upper():
-            raise ValueError
-        moment = datetime.fromisoformat(given)
-    except ValueError:
-        raise InvalidInput(f"{field}: this is not a time; {TIME_WANTED}.", field=field) from None
-    return _zoned(moment, field)
-
-
-def _zoned(moment: datetime, field: str) -> datetime:
-    if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InvalidInput(f"{field}: the time has no zone; {TIME_WANTED}.", field=field)
-    return require_zone(moment, field)
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        return require_zone(given, field, TIME_WANTED)
+    if not isinstance(given, str):
+        raise InvalidInput(f"{field}: this is not a time; {TIME_WANTED}.", field=field)
+    return parse_instant(given, field, TIME_WANTED)

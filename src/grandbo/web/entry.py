@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from grandbo.errors import NotFound
-from grandbo.memory.lifecycle import ALLOWED
-from grandbo.types import KINDS, STATUSES
+from grandbo.memory.lifecycle import accepted
+from grandbo.types import KINDS, STATUSES, Status
 from grandbo.web.call import Call, Page, View, chosen, number, text
 from grandbo.web.verbs import VERBS
 
@@ -51,13 +51,13 @@ def show_entry(call: Call) -> View:
     return View("entry.html", data, shown)
 
 
-def _possible(status: str, disputed: bool) -> list[dict[str, Any]]:
+def _possible(status: Status, disputed: bool) -> list[dict[str, Any]]:
     """What this state accepts, but for what would change nothing."""
-    idle = {"dispute"} if disputed else {"resolve"}
+    possible = accepted(status, disputed=disputed)
     return [
         {"name": verb.name, "label": verb.label, "explains": verb.explains}
         for verb in VERBS.values()
-        if status in ALLOWED[verb.name] and verb.name not in idle and verb.name not in ("restore", "unlink")
+        if verb.name in possible and verb.name not in ("restore", "unlink")
     ]
 
 
