@@ -88,8 +88,7 @@ def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
     ) -> Response:
         """
         Who did what, to which entry, when. Positions have no gaps, so pages miss nothing: go on `after` the `position`
-        of this page, with `wait`, and each event comes once, in order. A stream that breaks off lacks its last chunk; go
-        on `after` its last position.
+        of this page, with `wait`, and each event comes once, in order. A stream that breaks off lacks its last chunk.
         """
         wanted = {"actor": actor, "event_type": event_type, "entry_id": entry, "since": since, "until": until}
         if form != "json":
