@@ -6,6 +6,7 @@ import json
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -144,3 +145,74 @@ class TestBadLines:
         memory.import_lines([b"x"] * 20, "finding")
 
         assert before == memory.verify().head
+
+
+class TestRunbooksAgain:
+    def _texts(self, memory: TenantMemory, **moment: Any) -> dict[str, tuple[str, str]]:
+        listed = memory.list_entries(kinds=["runbook"], **moment).as_dict()["entries"]
+        assert len(listed) == len({entry["external_id"] for entry in listed})
+        return {entry["external_id"]: (entry["title"], entry["body"]) for entry in listed}
+
+    def test_a_line_that_says_something_else_corrects_its_entry(self, memory: TenantMemory) -> None:
+        """Forth and back, with no second entry, and the past keeps what was said; the same again changes nothing."""
+        now, then = (_line(id="1", title="Drain a queue", body=body) for body in ("Use the new tool.", "Use a shell."))
+        other = _line(id="2", title="Restart a broker", source_url="https://example.com/2")
+        memory.import_lines([now, other], "runbook")
+        position = memory.head_position()
+
+        reports = [memory.import_lines([line, other], "runbook") for line in (then, then, now, now, then)]
+
+        assert [(1, 1), (0, 2), (1, 1), (0, 2), (1, 1)] == [(item.corrected, item.unchanged) for item in reports]
+        assert ("Drain a queue", "Use a shell.") == self._texts(memory)["1"]
+        assert ("Drain a queue", "Use the new tool.") == self._texts(memory, as_of_position=position)["1"]
+        assert memory.check_rebuild().ok
+
+    def test_an_edition_that_names_no_source_goes_by_the_id(self, memory: TenantMemory) -> None:
+        """Whichever came first; what it leaves out stays, and a title that is missing is taken from the text."""
+        earlier = _line(id="1", title="", source=None, summary=None, body="# Drain a queue\n\nUse a shell.")
+        later = _line(id="1", title="Drain queues", service="broker", applies_to=["QueueStalled"], body="Use the tool.")
+
+        reports = [memory.import_lines([line], "runbook") for line in (earlier, later, earlier)]
+
+        assert [(1, 0), (0, 1), (0, 1)] == [(item.recorded, item.corrected) for item in reports]
+        (entry,) = memory.list_entries(kinds=["runbook"]).as_dict()["entries"]
+        assert ("Drain queues", "broker", ["QueueStalled"]) == (entry["title"], entry["service"], entry["tags"])
+        assert "# Drain a queue\n\nUse a shell." == entry["body"]
+
+    def test_twice_in_one_file_is_two_editions(self, memory: TenantMemory) -> None:
+        """In the order of the lines."""
+        report = memory.import_lines([_line(body="Old."), _line(body="New.")], "runbook")
+
+        assert (1, 1) == (report.recorded, report.corrected)
+        assert "New." == self._texts(memory)["1"][1]
+
+    def test_what_a_person_corrected_stays_until_the_line_changes(self, memory: TenantMemory) -> None:
+        """The same file again does not undo it."""
+        memory.import_lines([_line(body="Old.")], "runbook")
+        memory.import_lines([_line(body="New.")], "runbook")
+        (entry,) = memory.list_entries(kinds=["runbook"]).as_dict()["entries"]
+        memory.correct(UUID(entry["entry_id"]), {"body": "Newer."}, reason="tried it")
+
+        memory.import_lines([_line(body="New.")], "runbook")
+
+        assert "Newer." == self._texts(memory)["1"][1]
+
+    def test_who_may_not_govern_and_what_is_put_away(self, memory: TenantMemory) -> None:
+        """Refused by name, each line by itself."""
+        memory.import_lines([_line(body="Old.")], "runbook")
+        hook = memory._grandbo.authenticate(memory.create_key("h", "hook", ("hook",))[1])
+        forbidden = hook.import_lines([_line(body="New.")], "runbook")
+        (entry,) = memory.list_entries(kinds=["runbook"]).as_dict()["entries"]
+        memory.archive(UUID(entry["entry_id"]), reason="r")
+        archived = memory.import_lines([_line(body="New.")], "runbook")
+
+        codes = [[error["code"] for error in report.errors] for report in (forbidden, archived)]
+        assert [["command_reused"], ["illegal_transition"]] == codes
+
+    def test_a_finding_under_the_same_id_is_another_thing(self, memory: TenantMemory) -> None:
+        """It is not corrected by a runbook."""
+        memory.import_lines([_line()], "finding")
+
+        report = memory.import_lines([_line(body="How to mend it.")], "runbook")
+
+        assert (0, ["command_reused"]) == (report.corrected, [error["code"] for error in report.errors])

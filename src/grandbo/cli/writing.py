@@ -57,7 +57,8 @@ def import_(
     Import JSON Lines of findings or runbooks.
 
     A bad line is reported with its number and reason and does not stop the rest. An import that is run again records
-    what is missing. Exits with 1 when lines were refused and nothing at all went in or was there already.
+    what is missing, and corrects the runbooks that say something else. Exits with 1 when lines were refused and nothing
+    at all went in or was there already.
     """
     from grandbo.memory.importing import ImportReport, read_lines
 
@@ -73,7 +74,8 @@ def import_(
         print_json(report.as_dict())
     else:
         say(
-            f"{report.read} read: {report.recorded} recorded, {report.corroborated} corroborated, "
+            f"{report.read} read: {report.recorded} recorded, {report.corrected} corrected, "
+            f"{report.corroborated} corroborated, "
             f"{report.unchanged} unchanged, {report.refused} refused."
         )
         shown = report.as_dict()["errors"][:SHOWN_ERRORS]

@@ -68,6 +68,12 @@ def read_runbooks(raw: bytes, path: str) -> list[Runbook]:
     return [_of_markdown(text, _named(path))]
 
 
+def title_of(text: str, name: str) -> str:
+    """The first heading of the first level; where there is none, the name in words."""
+    own = next((section.heading for section in sections(text) if section.level == 1 and section.heading), "")
+    return own or _WORDS.sub(" ", name).strip()
+
+
 def _of_markdown(text: str, fallback: str) -> Runbook:
     fields, rest = split_front_matter(text)
     found = sections(rest)

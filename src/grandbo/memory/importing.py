@@ -2,22 +2,25 @@
 Import of JSON Lines: real incidents and runbooks, by the field names of their sources.
 
 Every command id derives from the source's id, so an import that was cut off, or is run again, records what is missing
-and leaves the rest alone. A bad line is reported with its number and its reason and does not stop the others.
+and leaves the rest alone. Where a line says something else under a known id, a finding is refused and a runbook is
+corrected. A bad line is reported with its number and its reason and does not stop the others.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, NoReturn
 from uuid import UUID
 
+from grandbo.documents.runbook import title_of
 from grandbo.errors import CommandReused, Forbidden, GrandboError, InvalidInput, LimitExceeded, NotJSON
 from grandbo.events.models import Policy
 from grandbo.memory.finding import Finding, parse_finding
 from grandbo.memory.record import record_findings
+from grandbo.memory.reimporting import NO_SOURCE, Runbooks
 from grandbo.storage.database import Database
 from grandbo.types import Clock, Principal, utc_now
 
@@ -34,6 +37,7 @@ class ImportReport:
 
     read: int = 0
     recorded: int = 0
+    corrected: int = 0
     corroborated: int = 0
     unchanged: int = 0
     refused: int = 0
@@ -49,6 +53,7 @@ class ImportReport:
         return {
             "read": self.read,
             "recorded": self.recorded,
+            "corrected": self.corrected,
             "corroborated": self.corroborated,
             "unchanged": self.unchanged,
             "refused": self.refused,
@@ -68,26 +73,24 @@ def import_lines(
     clock: Clock = utc_now,
 ) -> ImportReport:
     """Import lines in batches; each batch is durable when its progress is reported."""
+    runbooks = Runbooks(database, tenant_id, principal, policy, clock=clock) if kind == "runbook" else None
     report = ImportReport()
     numbered = iter(enumerate(lines, start=1))
     while batch := list(islice(numbered, BATCH)):
-        findings: list[Finding] = []
-        at_line: list[int] = []
-        for number, raw in batch:
-            if not raw.strip():
-                continue
-            report.read += 1
-            try:
-                findings.append(parse_line(raw, kind))
-                at_line.append(number)
-            except GrandboError as error:
-                report.refuse(number, error)
+        read = _read_batch(batch, kind, report)
+        if runbooks is not None:
+            read = _settle(read, runbooks, report)
+        findings = [line.finding for line in read]
         outcomes = record_findings(database, tenant_id, principal, policy, findings, clock=clock)
-        for number, outcome in zip(at_line, outcomes, strict=True):
+        for line, outcome in zip(read, outcomes, strict=True):
             if isinstance(outcome, Forbidden):
                 raise outcome
-            if isinstance(outcome, GrandboError):
-                report.refuse(number, _explained(outcome))
+            if isinstance(outcome, CommandReused) and runbooks is not None and runbooks.may_correct():
+                # It may be of this very batch.
+                runbooks.look_up([line.document["external_id"]])
+                _correct(line, runbooks, report)
+            elif isinstance(outcome, GrandboError):
+                report.refuse(line.number, _explained(outcome))
             elif outcome.replayed:
                 report.unchanged += 1
             elif outcome.acknowledgement.created:
@@ -99,14 +102,80 @@ def import_lines(
     return report
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that can be recorded: its number, what it was read as, and which fields it states."""
+
+    number: int
+    document: dict[str, Any]
+    finding: Finding
+    stated: frozenset[str] = frozenset()
+
+
+def _read_batch(batch: Iterable[tuple[int, bytes]], kind: ImportKind, report: ImportReport) -> list[_Line]:
+    read = []
+    for number, raw in batch:
+        if not raw.strip():
+            continue
+        report.read += 1
+        try:
+            row = _row(raw)
+            document = _MAPPERS[kind](row)
+            read.append(_Line(number, document, parse_finding(document), _stated(row)))
+        except GrandboError as error:
+            report.refuse(number, error)
+    return read
+
+
+def _settle(read: Sequence[_Line], runbooks: Runbooks, report: ImportReport) -> list[_Line]:
+    """Those that have to be recorded, under the source by which they are known; the others are done with here."""
+    runbooks.look_up({line.document["external_id"] for line in read})
+    left: list[_Line] = []
+    for line in read:
+        incident = line.document["incident"]
+        source = runbooks.source_of(incident["source"], incident["id"])
+        if source != incident["source"]:
+            document = {**line.document, "incident": {**incident, "source": source}}
+            line = replace(line, document=document, finding=parse_finding(document))
+        is_same = runbooks.says_the_same(line.document)
+        if is_same:
+            report.unchanged += 1
+        elif is_same is False and runbooks.may_correct():
+            _correct(line, runbooks, report)
+        else:
+            left.append(line)
+    return left
+
+
+def _correct(line: _Line, runbooks: Runbooks, report: ImportReport) -> None:
+    try:
+        if runbooks.correct(line.document, line.stated):
+            report.corrected += 1
+        else:
+            report.refuse(line.number, _explained(CommandReused()))
+    except GrandboError as error:
+        report.refuse(line.number, error)
+
+
+def _stated(row: Mapping[str, Any]) -> frozenset[str]:
+    """The fields of a runbook that a line says something of; of the others it leaves what there is."""
+    named = {name for name in ("title", "summary", "body", "service") if row.get(name)}
+    tags = {"tags"} if row.get("applies_to") is not None or row.get("tags") is not None else set()
+    return frozenset({"evidence"} | named | tags)
+
+
 def parse_line(raw: bytes, kind: ImportKind) -> Finding:
     """Read one line; raises a typed error that says what is wrong with it."""
+    return parse_finding(_MAPPERS[kind](_row(raw)))
+
+
+def _row(raw: bytes) -> dict[str, Any]:
     if len(raw) > LINE_LIMIT_BYTES:
         raise LimitExceeded(f"The line has {len(raw)} bytes, at most {LINE_LIMIT_BYTES} are allowed.")
     document = parse_json(raw)
     if not isinstance(document, dict):
         raise InvalidInput("The line is not a JSON object.")
-    return parse_finding(_MAPPERS[kind](document))
+    return document
 
 
 def parse_json(raw: bytes) -> Any:
@@ -132,7 +201,7 @@ def read_lines(file: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _finding_document(row: dict[str, Any]) -> dict[str, Any]:
-    source = _text(row, "source") or "import"
+    source = _text(row, "source") or NO_SOURCE
     tags = [*_scalars(row, "tags"), *_scalars(row, "categories")]
     document: dict[str, Any] = {
         "kind": "finding",
@@ -151,10 +220,10 @@ def _finding_document(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _runbook_document(row: dict[str, Any]) -> dict[str, Any]:
-    source = _text(row, "source") or "import"
+    source = _text(row, "source") or NO_SOURCE
     return {
         "kind": "runbook",
-        "title": row.get("title"),
+        "title": row.get("title") or title_of(_text(row, "body"), _text(row, "id")),
         "summary": row.get("summary") or "",
         "body": row.get("body") or "",
         "service": row.get("service") or "",
