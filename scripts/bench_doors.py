@@ -8,12 +8,14 @@ import itertools
 import json
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from grandbo.library import Grandbo, TenantMemory
 from grandbo.settings import Settings
 
 PORT = 18420
+BARE_PORT = PORT + 1
 CLIENTS = 8
 WARM_TOPICS = 20
 
@@ -66,11 +69,17 @@ async def _overhead(memory: TenantMemory, url: str, token: str, topics: list[str
     Library, HTTP and MCP in turn, the topics embedded before; differences of medians in milliseconds.
 
     HTTP gives the answer, MCP the answer and its block: each is held against the calls of the library that give the
-    same. `mcp` is the bare protocol, `mcp_client` the official client, whose own work is in it.
+    same. `mcp` is the bare protocol, `mcp_client` the official client, whose own work is in it. `bare_http` and
+    `bare_mcp` are answers of the same size that were ready, behind the same framework and SDK: what those take.
     """
     headers = {"Authorization": f"Bearer {token}"}
     bare = http.client.HTTPConnection(url.removeprefix("http://"))
+    ready = {
+        "recall": json.loads(_post(bare, "/v1/recall", token, {"topic": topics[0]})),
+        "tool": json.loads(_post(bare, "/mcp", token, _tool_call(topics[0])))["result"],
+    }
     async with (
+        _bare(ready) as least,
         httpx2.AsyncClient(headers=headers, timeout=30) as client,
         Client(streamable_http_client(f"{url}/mcp", http_client=client)) as mcp,
     ):
@@ -84,6 +93,8 @@ async def _overhead(memory: TenantMemory, url: str, token: str, topics: list[str
             "http": lambda topic: _post(bare, "/v1/recall", token, {"topic": topic}),
             "mcp": lambda topic: _post(bare, "/mcp", token, _tool_call(topic)),
             "mcp_client": official,
+            "bare_http": lambda topic: _post(least, "/v1/recall", token, {"topic": topic}),
+            "bare_mcp": lambda topic: _post(least, "/mcp/", token, _tool_call(topic)),
         }
         times: dict[str, list[float]] = {name: [] for name in works}
         for number in range(-WARM_TOPICS, rounds):
@@ -105,7 +116,35 @@ def _tool_call(topic: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
-def _post(bare: http.client.HTTPConnection, path: str, token: str, document: dict[str, Any]) -> None:
+@asynccontextmanager
+async def _bare(ready: dict[str, Any]) -> AsyncIterator[http.client.HTTPConnection]:
+    """A connection to a service whose answers are these, in a process of its own."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(ready, file)
+        file.flush()
+        command = [sys.executable, "-m", "scripts.bench_bare", str(BARE_PORT), file.name]
+        process = subprocess.Popen(command, cwd=Path(__file__).parent.parent)
+        try:
+            await asyncio.to_thread(_wait_for, BARE_PORT)
+            yield http.client.HTTPConnection(f"127.0.0.1:{BARE_PORT}")
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError(f"nothing listens on port {port}")
+
+
+def _post(bare: http.client.HTTPConnection, path: str, token: str, document: dict[str, Any]) -> bytes:
     """One request over a connection that is kept; the client's own work is next to nothing."""
     headers = {
         "Authorization": f"Bearer {token}",
@@ -114,8 +153,9 @@ def _post(bare: http.client.HTTPConnection, path: str, token: str, document: dic
     }
     bare.request("POST", path, json.dumps(document), headers)
     answer = bare.getresponse()
-    answer.read()
-    assert answer.status == 200
+    body = answer.read()
+    assert answer.status == 200, body
+    return body
 
 
 async def _sustained(url: str, token: str, topics: Iterator[str], seconds: float) -> dict[str, float]:
