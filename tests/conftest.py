@@ -6,6 +6,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -13,6 +14,7 @@ import pytest
 import structlog
 
 from grandbo.library import Grandbo, TenantMemory
+from tests.support.people import ZOE
 from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase, TestServer, running_server
 from tests.support.providers import words_embedder
@@ -50,8 +52,12 @@ def database(server: TestServer) -> TestDatabase:
 
 @pytest.fixture(scope="session")
 def grandbo(database: TestDatabase) -> Iterator[Grandbo]:
-    """An open memory that embeds hashed words, as the service would run it: bound by row-level security."""
-    with Grandbo.open(settings=database.settings(), embedder=words_embedder()) as opened:
+    """
+    An open memory that embeds hashed words, as the service would run it: bound by row-level security.
+
+    Its credentials may be wrong as often as tests like: those of all of them come from one address.
+    """
+    with Grandbo.open(settings=database.settings(auth_failure_limit="off"), embedder=words_embedder()) as opened:
         yield opened
 
 
@@ -73,6 +79,46 @@ def other_memory(grandbo: Grandbo, tenant_name: str) -> TenantMemory:
     """A second tenant beside it."""
     grandbo.create_tenant(f"{tenant_name}-other")
     return grandbo.tenant(f"{tenant_name}-other", principal="human:tester")
+
+
+@pytest.fixture
+def clone(server: TestServer) -> Iterator[TestDatabase]:
+    """A database of its own: what is damaged, or looked for in its dump, is of this test."""
+    with server.clone() as made:
+        yield made
+
+
+@pytest.fixture
+def opened(clone: TestDatabase, tmp_path: Path) -> Iterator[Grandbo]:
+    """An open memory on that, with a home of its own, and the tenant `acme`."""
+    with Grandbo.open(settings=clone.settings(home=tmp_path / "home"), embedder=words_embedder()) as made:
+        made.create_tenant("acme")
+        yield made
+
+
+@pytest.fixture
+def first(opened: Grandbo) -> TenantMemory:
+    """The person who asks for an erasure."""
+    return opened.tenant("acme", principal="human:first")
+
+
+@pytest.fixture
+def second(opened: Grandbo) -> TenantMemory:
+    """The person who confirms it."""
+    return opened.tenant("acme", principal="human:second")
+
+
+@pytest.fixture
+def zoe(grandbo: Grandbo, memory: TenantMemory, tenant_name: str) -> TenantMemory:
+    """The person herself, with the roles of a companion; registered as the owner of what is remembered about her."""
+    memory.register_subject("person", ZOE, "Zoë Nakamura", principals=["human:zoe", "agent:zoes-helper"])
+    return grandbo.tenant(tenant_name, principal="human:zoe", roles=("companion",))
+
+
+@pytest.fixture
+def helper(grandbo: Grandbo, zoe: TenantMemory, tenant_name: str) -> TenantMemory:
+    """Her agent."""
+    return grandbo.tenant(tenant_name, principal="agent:zoes-helper", roles=("companion",))
 
 
 @pytest.fixture(autouse=True)

@@ -24,80 +24,21 @@ from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
 from grandbo.types import new_id
 from tests.support.cli import Cli
-from tests.support.factories import make_finding
+from tests.support.erasing import SCRIPTS, SECRET, TOPIC, dump, holds, record_secret, secret_finding
 from tests.support.hooks import CAUSE, make_tool
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
-
-SCRIPTS = Path(__file__).parents[2] / "scripts"
-# A word that nothing else in the database holds, in any form that a dump could show it in.
-SECRET = "Quixelbrand"
-TOPIC = f"why did the {SECRET} queue stall after the lease renewal"
-
-
-@pytest.fixture
-def clone(server: TestServer) -> Iterator[TestDatabase]:
-    """A database of its own: what is searched for in its dump was put there by this test."""
-    with server.clone() as made:
-        yield made
-
-
-@pytest.fixture
-def opened(clone: TestDatabase, tmp_path: Path) -> Iterator[Grandbo]:
-    """An open memory with a home of its own."""
-    with Grandbo.open(settings=clone.settings(home=tmp_path / "home"), embedder=words_embedder()) as made:
-        made.create_tenant("acme")
-        yield made
-
-
-@pytest.fixture
-def first(opened: Grandbo) -> TenantMemory:
-    """The person who asks."""
-    return opened.tenant("acme", principal="human:first")
-
-
-@pytest.fixture
-def second(opened: Grandbo) -> TenantMemory:
-    """The person who confirms."""
-    return opened.tenant("acme", principal="human:second")
-
-
-def secret_finding(**fields: Any) -> dict[str, Any]:
-    """A finding that holds the secret in its title, summary, body and evidence."""
-    told = {
-        "title": f"{SECRET} forgot the lease renewal",
-        "summary": f"{SECRET} was on call.",
-        "body": f"Ask {SECRET} first.",
-        "evidence": [{"type": "log", "uri": f"https://logs.example.com/{SECRET}", "label": SECRET}],
-    }
-    return make_finding(**{**told, **fields})
-
-
-def _record(memory: TenantMemory, **fields: Any) -> UUID:
-    entry_id: UUID = memory.record_finding(secret_finding(**fields)).acknowledgement.entry_id
-    memory.embed()
-    return entry_id
 
 
 def _erase(first: TenantMemory, second: TenantMemory, entry_id: UUID, **how: Any) -> Erasure:
     return second.confirm_erasure(first.request_erasure(entry_id, "personal_data", **how).erasure_id)
 
 
-def _dump(database: TestDatabase, *options: str) -> bytes:
-    command = [str(find_install() / "bin" / "pg_dump"), *options, database.admin]
-    return subprocess.run(command, check=True, capture_output=True).stdout
-
-
-def _holds(dump: bytes, word: str) -> bool:
-    """As text, and as the hex in which a dump shows bytes; in any case of its letters, as the words index has it."""
-    return any(form in dump.lower() for form in (word.lower().encode(), word.encode().hex().encode()))
-
-
 class TestTwoPeople:
     def test_nobody_confirms_what_he_asked_for(self, first: TenantMemory) -> None:
         """The one who asked is refused; nothing has happened."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         asked = first.request_erasure(entry_id, "secret")
 
         with pytest.raises(Forbidden):
@@ -107,7 +48,7 @@ class TestTwoPeople:
     @pytest.mark.parametrize("role", ["investigator", "reviewer", "auditor"])
     def test_only_an_admin_asks(self, opened: Grandbo, first: TenantMemory, role: str) -> None:
         """No other role, and no credential that is not a person's."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         machine = opened.authenticate(make_token(first, "admin"))
 
         for who in (opened.authenticate(make_token(first, role, kind="human")), machine):
@@ -118,11 +59,11 @@ class TestTwoPeople:
     def test_the_reason_is_a_code(self, first: TenantMemory, reason: Any) -> None:
         """Words could hold what is to go, and the event stays."""
         with pytest.raises(InvalidInput):
-            first.request_erasure(_record(first), reason)
+            first.request_erasure(record_secret(first), reason)
 
     def test_an_entry_of_another_tenant_is_not_there(self, opened: Grandbo, first: TenantMemory) -> None:
         """Neither its entry nor its request can be named from elsewhere."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         asked = first.request_erasure(entry_id, "secret")
         opened.create_tenant("other")
         other = opened.tenant("other", principal="human:third")
@@ -137,7 +78,7 @@ class TestTwoPeople:
 
     def test_a_request_is_taken_back(self, first: TenantMemory, second: TenantMemory) -> None:
         """Then there is nothing to confirm; what was confirmed cannot be taken back."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         asked = first.request_erasure(entry_id, "secret")
         first.cancel_erasure(asked.erasure_id)
 
@@ -149,7 +90,7 @@ class TestTwoPeople:
 
     def test_confirmed_twice_and_at_once_it_is_done_once(self, first: TenantMemory, second: TenantMemory) -> None:
         """Four at the same moment get the same answer, and there is one event."""
-        asked = first.request_erasure(_record(first), "secret")
+        asked = first.request_erasure(record_secret(first), "secret")
         done: list[Erasure] = []
 
         def confirm() -> None:
@@ -172,21 +113,21 @@ class TestNothingIsLeft:
         self, first: TenantMemory, second: TenantMemory, clone: TestDatabase, form: str
     ) -> None:
         """Text, words, evidence, what was said of it; before the erasure the same search finds it."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         first.correct(entry_id, {"summary": f"{SECRET} again."}, reason=f"{SECRET} said so")
         first.embed()
         first.give_feedback(first.query_topic(TOPIC).receipt_id, entry_id, "helped", note=f"{SECRET} was right")
         options = ["-Fp"] if form == "plain" else ["-Fc", "-Z0"]
-        before = _dump(clone, *options)
+        before = dump(clone, *options)
 
         _erase(first, second, entry_id)
 
-        after = _dump(clone, *options)
-        assert [True, False] == [_holds(dump, SECRET) for dump in (before, after)]
+        after = dump(clone, *options)
+        assert [True, False] == [holds(dump, SECRET) for dump in (before, after)]
 
     def test_no_vector_of_it_is_left(self, first: TenantMemory, second: TenantMemory, clone: TestDatabase) -> None:
         """Neither in the table of vectors nor in the event that brought it."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         held = "SELECT count(*) FROM grandbo.org_memory_embeddings WHERE entry_id = %s"
         bodies = (
             "SELECT count(*) FROM grandbo.org_memory_events WHERE event_type = 'entry_embedded' AND body IS NOT NULL"
@@ -200,7 +141,7 @@ class TestNothingIsLeft:
 
     def test_every_door_says_it_is_gone(self, first: TenantMemory, second: TenantMemory) -> None:
         """Recall by both signals, now and as of before; the entry, its history, its past; the list."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         position = first.query_topic(TOPIC).position
 
         _erase(first, second, entry_id)
@@ -214,8 +155,8 @@ class TestNothingIsLeft:
 
     def test_its_twin_is_still_found_by_both_signals(self, first: TenantMemory, second: TenantMemory) -> None:
         """Two entries with the same text: the one that was not erased is as it was."""
-        gone = _record(first)
-        stays = _record(first, service="billing", summary=f"{SECRET} was on call elsewhere.")
+        gone = record_secret(first)
+        stays = record_secret(first, service="billing", summary=f"{SECRET} was on call elsewhere.")
 
         _erase(first, second, gone)
 
@@ -233,7 +174,7 @@ class TestNothingIsLeft:
 
         _erase(first, second, entry_id)
 
-        assert not _holds(_dump(clone), SECRET)
+        assert not holds(dump(clone), SECRET)
         with pytest.raises(NotFound):
             first.candidate(made)
 
@@ -261,7 +202,7 @@ class TestNothingIsLeft:
 
         assert ("ignored", "erased", None) == (again["state"], again["outcome"], again["entry_id"])
         assert "ignored" == tool.state(waiting)["state"]
-        assert not _holds(_dump(clone), SECRET)
+        assert not holds(dump(clone), SECRET)
         assert () == first.query_topic(TOPIC).matches
 
     def test_a_retry_of_the_hook_does_not_bring_it_back(self, first: TenantMemory, second: TenantMemory) -> None:
@@ -279,7 +220,7 @@ class TestNothingIsLeft:
 class TestHistoryStaysWhole:
     def test_the_log_verifies_and_a_rebuild_is_equal(self, first: TenantMemory, second: TenantMemory) -> None:
         """Links of others to it, later events, and an earlier checkpoint included."""
-        gone, other = _record(first), _record(first, title="The disk was full", summary="It filled up.")
+        gone, other = record_secret(first), record_secret(first, title="The disk was full", summary="It filled up.")
         first.link(other, "caused_by", gone, reason="seen")
         before = first.checkpoint()
         _erase(first, second, gone)
@@ -292,7 +233,7 @@ class TestHistoryStaysWhole:
 
     def test_a_receipt_keeps_the_place_and_no_longer_what(self, first: TenantMemory, second: TenantMemory) -> None:
         """Shown as erased, in the list of receipts too; a replay names it as the difference."""
-        gone, stays = _record(first), _record(first, service="billing", summary=f"{SECRET} elsewhere.")
+        gone, stays = record_secret(first), record_secret(first, service="billing", summary=f"{SECRET} elsewhere.")
         answer = first.query_topic(TOPIC)
         at = [match.entry_id for match in answer.matches].index(gone)
 
@@ -311,7 +252,7 @@ class TestHistoryStaysWhole:
         self, opened: Grandbo, first: TenantMemory, second: TenantMemory, clone: TestDatabase
     ) -> None:
         """Another process answered before the erasure and writes its receipt after it: the place alone is kept."""
-        gone, stays = _record(first), _record(first, service="billing", summary=f"{SECRET} elsewhere.")
+        gone, stays = record_secret(first), record_secret(first, service="billing", summary=f"{SECRET} elsewhere.")
         with Grandbo.open(settings=clone.settings(home=first._home), embedder=words_embedder()) as elsewhere:
             late: list[Receipt] = []
             with pytest.MonkeyPatch.context() as patched:
@@ -326,13 +267,13 @@ class TestHistoryStaysWhole:
         kept = first.receipt(answer.receipt_id)["matches"]
         assert [{"erased": True}] == [match for match in kept if "entry_id" not in match]
         assert [str(stays)] == [match["entry_id"] for match in kept if "entry_id" in match]
-        assert not _holds(_dump(clone, "-t", "grandbo.org_memory_receipt*"), str(gone))
+        assert not holds(dump(clone, "-t", "grandbo.org_memory_receipt*"), str(gone))
 
     def test_a_check_of_an_earlier_position_has_nothing_against_it(
         self, first: TenantMemory, second: TenantMemory
     ) -> None:
         """What others said of the entry before, such as a link to it, is gone from the rows of then as well."""
-        gone, other = _record(first), _record(first, title="The disk was full", summary="It filled up.")
+        gone, other = record_secret(first), record_secret(first, title="The disk was full", summary="It filled up.")
         first.link(other, "caused_by", gone, reason="seen")
         before = first.verify().events
 
@@ -343,8 +284,8 @@ class TestHistoryStaysWhole:
 
     def test_the_other_side_of_a_dispute_can_still_be_resolved(self, first: TenantMemory, second: TenantMemory) -> None:
         """And what it took the place of can be brought back."""
-        gone, other = _record(first), _record(first, title="The disk was full", summary="It filled up.")
-        old = _record(first, title="The disk was slow", summary="It wore out.")
+        gone, other = record_secret(first), record_secret(first, title="The disk was full", summary="It filled up.")
+        old = record_secret(first, title="The disk was slow", summary="It wore out.")
         first.dispute(other, other=gone, reason="they differ")
         first.supersede(old, gone, reason="better said")
 
@@ -359,10 +300,10 @@ class TestHistoryStaysWhole:
         """Its digest and its head are what they were."""
         opened.create_tenant("other")
         other = opened.tenant("other", principal="human:third")
-        kept = _record(other)
+        kept = record_secret(other)
         before = other.check_rebuild()
 
-        _erase(first, second, _record(first))
+        _erase(first, second, record_secret(first))
 
         assert before == other.check_rebuild()
         assert [kept] == [match.entry_id for match in other.query_topic(TOPIC).matches]
@@ -373,7 +314,7 @@ class TestKeepingCurrent:
         self, first: TenantMemory, second: TenantMemory, clone: TestDatabase
     ) -> None:
         """Corrected first, then its past erased: found by its new words, with its evidence; the name is nowhere."""
-        entry_id = _record(first, evidence=[{"type": "log", "uri": "https://logs.example.com/7", "label": "log"}])
+        entry_id = record_secret(first, evidence=[{"type": "log", "uri": "https://logs.example.com/7", "label": "log"}])
         clean = {"title": "The lease renewal was forgotten", "summary": "Nobody was on call.", "body": "Ask first."}
         first.correct(entry_id, clean, reason="a name has to go")
         before = first.show_entry(entry_id)
@@ -385,7 +326,7 @@ class TestKeepingCurrent:
         changed = {name for name in before if before[name] != after[name]}
         assert {"revision", "position", "changed_at"} == changed
         assert [3] == [item["revision"] for item in first.history(entry_id)]
-        assert not _holds(_dump(clone), SECRET)
+        assert not holds(dump(clone), SECRET)
         for mode in ("words", "meaning"):
             assert [entry_id] == [m.entry_id for m in first.query_topic("lease renewal forgotten", mode=mode).matches]
         assert first.check_rebuild().ok
@@ -396,7 +337,9 @@ class TestKeepingCurrent:
 class TestAtOnce:
     def test_while_it_is_embedded_and_recalled(self, first: TenantMemory, second: TenantMemory) -> None:
         """Interleaved with a worker and with readers: afterwards no vector, no answer, and an equal rebuild."""
-        entries = [_record(first, title=f"{SECRET} forgot lease {n}", summary=f"Was on call {n}.") for n in range(4)]
+        entries = [
+            record_secret(first, title=f"{SECRET} forgot lease {n}", summary=f"Was on call {n}.") for n in range(4)
+        ]
         more = [secret_finding(title=f"{SECRET} missed lease {n}", summary=f"Was away {n}.") for n in range(8)]
         entries += [first.record_finding(finding).acknowledgement.entry_id for finding in more]
         asked = [first.request_erasure(entry_id, "request").erasure_id for entry_id in entries]
@@ -433,7 +376,7 @@ class TestAtOnce:
         self, first: TenantMemory, second: TenantMemory, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
         """An error at any step inside leaves everything as it was; the same request is then confirmed."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         asked = first.request_erasure(entry_id, "secret")
         before = first.check_rebuild()
 
@@ -452,7 +395,7 @@ class TestAtOnce:
         self, first: TenantMemory, second: TenantMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A crash after the transaction: erased, and the list and the certificate follow at the next occasion."""
-        asked = first.request_erasure(_record(first), "secret")
+        asked = first.request_erasure(record_secret(first), "secret")
 
         def die(*_: object) -> None:
             raise KeyboardInterrupt
@@ -470,7 +413,7 @@ class TestAtOnce:
         self, first: TenantMemory, second: TenantMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Nobody has to know that one broke off."""
-        asked = first.request_erasure(_record(first), "secret")
+        asked = first.request_erasure(record_secret(first), "secret")
 
         def die(*_: object) -> None:
             raise KeyboardInterrupt
@@ -480,7 +423,7 @@ class TestAtOnce:
             with pytest.raises(KeyboardInterrupt):
                 second.confirm_erasure(asked.erasure_id)
 
-        _erase(first, second, _record(first))
+        _erase(first, second, record_secret(first))
 
         assert ["certified"] * 2 == [item.as_dict()["state"] for item in first.erasures()]
         assert 2 == len((first._home / LIST_FILE).read_text().splitlines())
@@ -490,7 +433,7 @@ class TestCertificate:
     @pytest.fixture
     def proof(self, first: TenantMemory, second: TenantMemory, tmp_path: Path) -> tuple[Path, str, Path]:
         """A certificate, the public key, and a bundle made afterwards."""
-        done = _erase(first, second, _record(first))
+        done = _erase(first, second, record_secret(first))
         assert done.certificate is not None
         path = tmp_path / "erased.txt"
         path.write_text(done.certificate, encoding="utf-8")
@@ -530,7 +473,7 @@ class TestCertificate:
         self, first: TenantMemory, second: TenantMemory, tmp_path: Path
     ) -> None:
         """An export from before the erasure does not go with the certificate."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         first.export(tmp_path / "before")
         done = _erase(first, second, entry_id)
         (tmp_path / "erased.txt").write_text(done.certificate or "", encoding="utf-8")
@@ -549,20 +492,20 @@ class TestRestored:
         self, first: TenantMemory, second: TenantMemory, clone: TestDatabase, server: TestServer, tmp_path: Path
     ) -> Iterator[TestDatabase]:
         """The database as of before the erasure of one of its entries."""
-        gone = _record(first)
-        _record(
+        gone = record_secret(first)
+        record_secret(
             first,
             title="The disk was full",
             summary="It filled up.",
             body="",
             evidence=[{"type": "log", "uri": "https://logs.example.com/8", "label": "log"}],
         )
-        dump = tmp_path / "before.sql"
-        dump.write_bytes(_dump(clone, "-Fp"))
+        before = tmp_path / "before.sql"
+        before.write_bytes(dump(clone, "-Fp"))
         _erase(first, second, gone)
         with server.empty() as target:
             psql = [str(find_install() / "bin" / "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-d", target.admin]
-            subprocess.run([*psql, "-f", str(dump)], check=True, capture_output=True)
+            subprocess.run([*psql, "-f", str(before)], check=True, capture_output=True)
             # Settings and grants of the database itself are in no dump of it.
             migrate.migrate(target.admin, service_conninfo=target.service)
             yield target
@@ -580,7 +523,7 @@ class TestRestored:
         assert (1, ["missing"]) == (found.code, [item["state"] for item in found.document["missing"]])
         assert (0, 1, []) == (applied.code, len(applied.document["applied"]), applied.document["missing"])
         assert (0, []) == (again.code, again.document["applied"])
-        assert not _holds(_dump(restored), SECRET)
+        assert not holds(dump(restored), SECRET)
         with Grandbo.open(settings=settings) as opened:
             memory = opened.tenant("acme")
             assert memory.verify().first_bad is None
@@ -599,7 +542,7 @@ class TestRestored:
 class TestDoors:
     def test_the_command_line(self, opened: Grandbo, first: TenantMemory, clone: TestDatabase, tmp_path: Path) -> None:
         """Request, refuse, confirm with a file, list; then the entry is not there."""
-        entry_id = _record(first)
+        entry_id = record_secret(first)
         cli = Cli(
             GRANDBO_DATABASE_URL=clone.service,
             GRANDBO_EMBEDDER="none",
@@ -622,7 +565,7 @@ class TestDoors:
 
     def test_http(self, opened: Grandbo, first: TenantMemory) -> None:
         """The same over HTTP, each by a key of a person of his own."""
-        entry_id = str(_record(first))
+        entry_id = str(record_secret(first))
         one, two = (client_of(opened, token=make_token(first, "admin", kind="human")) for _ in range(2))
 
         asked = one.post("/v1/erasures", json={"entry_id": entry_id, "reason": "request"})

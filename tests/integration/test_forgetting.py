@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -38,32 +38,17 @@ from grandbo.memory.held_report import render_held
 from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
 from grandbo.storage.keyring import LocalKeyring, OpenedKeys
+from tests.support.erasing import SCRIPTS, dump
 from tests.support.factories import make_finding
 from tests.support.http import make_token
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = ROOT / "scripts"
 # Words that nothing else in the database holds, in any form that a dump could show them in.
 NAME, REFERENCE, WORD = "Quillonbright", "q.bright@wrexhamoor.example", "Vexilwharf"
 SECRETS = (NAME, REFERENCE, WORD)
 TOPIC = f"what does she like of the {WORD} deployment of the checkout"
-
-
-@pytest.fixture
-def clone(server: TestServer) -> Iterator[TestDatabase]:
-    """A database of its own: what is searched for in its dump was put there by this test."""
-    with server.clone() as made:
-        yield made
-
-
-@pytest.fixture
-def opened(clone: TestDatabase, tmp_path: Path) -> Iterator[Grandbo]:
-    """An open memory with a home of its own."""
-    with Grandbo.open(settings=clone.settings(home=tmp_path / "home"), embedder=words_embedder()) as made:
-        made.create_tenant("acme")
-        yield made
 
 
 @pytest.fixture
@@ -125,12 +110,6 @@ def fill(admin: TenantMemory, helper: TenantMemory, her: TenantMemory) -> dict[s
         "episode": episode.acknowledgement.entry_id,
         "other": other,
     }
-
-
-def dump(database: TestDatabase, *options: str) -> bytes:
-    """What pg_dump makes of the whole database."""
-    command = [str(find_install() / "bin" / "pg_dump"), *options, database.admin]
-    return subprocess.run(command, check=True, capture_output=True).stdout
 
 
 def held_in(data: bytes) -> list[str]:

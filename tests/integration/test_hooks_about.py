@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,7 +16,7 @@ from grandbo.storage.embedded.install import find_install
 from tests.support.cli import Cli
 from tests.support.hooks import CAUSE, Tool, make_tool
 from tests.support.http import client_of, make_token
-from tests.support.postgres import TestDatabase, TestServer
+from tests.support.postgres import TestDatabase
 from tests.support.providers import words_embedder
 
 TRAIT = "This engineer tends to skip the checklist."
@@ -151,12 +150,6 @@ class TestNamed:
 
 
 class TestForgotten:
-    @pytest.fixture
-    def clone(self, server: TestServer) -> Iterator[TestDatabase]:
-        """A database of its own: what is searched for in its dump was put there by this test."""
-        with server.clone() as made:
-            yield made
-
     @pytest.mark.parametrize("how", ["mapped", "waiting", "proposed before"])
     def test_it_goes_with_its_subject(self, clone: TestDatabase, tmp_path: Path, how: str) -> None:
         """The delivery that was named, mapped or not yet, and what was proposed of it in the clear before."""

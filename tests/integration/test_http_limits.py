@@ -41,7 +41,7 @@ class TestRequests:
         """One principal, one limit, whichever door and key."""
         key = memory.create_key("helper", "agent", ("reviewer",))[1]
         second = memory.create_key("helper", "agent", ("reviewer",))[1]
-        with client_of(strict) as client:
+        with client_of(strict, fresh=True) as client:
             answers = [
                 client.post("/v1/recall", json=TOPIC, headers=bearer(key)),
                 client.post("/mcp", content=rpc("tools/list"), headers={**bearer(key), **_MCP}),
@@ -84,7 +84,7 @@ class TestFailures:
     def test_an_address_that_guesses_is_turned_away(self, strict: Grandbo, memory: TenantMemory) -> None:
         """At both doors; a credential that has not opened anything yet waits with it."""
         good = make_token(memory, "reviewer")
-        with client_of(strict) as client:
+        with client_of(strict, fresh=True) as client:
             guesses = [client.post("/v1/recall", json=TOPIC, headers=bearer(_guess(good))) for _ in range(3)]
             at_mcp = client.post("/mcp", content=rpc("tools/list"), headers={**bearer(_guess(good)), **_MCP})
             newcomer = client.post("/v1/recall", json=TOPIC, headers=bearer(good))

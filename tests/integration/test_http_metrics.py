@@ -29,7 +29,7 @@ def _samples(client: TestClient) -> dict[tuple[str, tuple[tuple[str, str], ...]]
 class TestMetrics:
     def test_requests_recalls_and_findings_are_counted(self, grandbo: Grandbo, memory: TenantMemory) -> None:
         """By route template and status, by outcome, by the reason of an empty answer."""
-        client = client_of(grandbo, token=make_token(memory, "reviewer"))
+        client = client_of(grandbo, token=make_token(memory, "reviewer"), fresh=True)
         finding = make_finding()
         client.post("/v1/recall", json={"topic": TOPIC})
         for document in (
@@ -115,7 +115,7 @@ class TestMetrics:
     def test_they_hold_no_tenant_no_principal_and_no_text(self, grandbo: Grandbo, memory: TenantMemory) -> None:
         """Whoever scrapes learns how much, never who or what."""
         token = make_token(memory, "reviewer")
-        client = client_of(grandbo, token=token)
+        client = client_of(grandbo, token=token, fresh=True)
         client.post("/v1/findings", json=make_finding(title="Zebrafish incident", service="zebrafish"))
         client.post("/v1/recall", json={"topic": "zebrafish stopped swimming", "service": "zebrafish"})
         client.get("/zebrafish")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,19 +15,12 @@ from tests.support.cli import Cli
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token
 from tests.support.mcp import call, talk, text_of
-from tests.support.postgres import TestDatabase, TestServer
+from tests.support.postgres import TestDatabase
 from tests.support.providers import words_embedder
 
 ZOE = "zoe@example.com"
 TOPIC = "how does she like to be told about a failing deployment of the checkout"
 FACT = {"subject": ZOE, "memory_key": "alerts", "title": "Likes to be told about a failing deployment by phone"}
-
-
-@pytest.fixture
-def clone(server: TestServer) -> Iterator[TestDatabase]:
-    """A database of its own, for keys that are rotated."""
-    with server.clone() as made:
-        yield made
 
 
 class TestCommandLine:

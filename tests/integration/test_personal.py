@@ -23,10 +23,8 @@ from grandbo.memory.personal import WAITS_FOR, Preview, Remembered
 from grandbo.types import from_utc_text
 from tests.support.factories import make_finding
 from tests.support.http import make_token
+from tests.support.people import ABOUT_HER, ZOE, told
 from tests.support.postgres import TestDatabase
-
-ZOE = "zoe@example.com"
-TOPIC = "how does she like to be told about a failing deployment of the checkout"
 
 
 def fact(**fields: Any) -> dict[str, Any]:
@@ -41,19 +39,6 @@ def fact(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def zoe(grandbo: Grandbo, memory: TenantMemory, tenant_name: str) -> TenantMemory:
-    """The person herself, with the roles of a companion; registered as the owner of what is remembered about her."""
-    memory.register_subject("person", ZOE, "Zoë Nakamura", principals=["human:zoe", "agent:zoes-helper"])
-    return grandbo.tenant(tenant_name, principal="human:zoe", roles=("companion",))
-
-
-@pytest.fixture
-def helper(grandbo: Grandbo, zoe: TenantMemory, tenant_name: str) -> TenantMemory:
-    """Her agent."""
-    return grandbo.tenant(tenant_name, principal="agent:zoes-helper", roles=("companion",))
-
-
-@pytest.fixture
 def stranger(grandbo: Grandbo, tenant_name: str) -> TenantMemory:
     """Somebody else's agent, with every tier of the organisation."""
     return grandbo.tenant(tenant_name, principal="agent:stranger")
@@ -64,11 +49,6 @@ def remember(asker: TenantMemory, confirmer: TenantMemory, **fields: Any) -> Rem
     done = confirmer.confirm_memory(asker.remember(fact(**fields)).token)
     confirmer.embed()
     return done
-
-
-def told(memory: TenantMemory, topic: str = TOPIC, **how: Any) -> list[str]:
-    """Titles of what is personal to the asker on a topic."""
-    return [match.title for match in memory.query_topic(topic, kinds=["personal"], **how).matches]
 
 
 class TestConfirming:
@@ -182,14 +162,16 @@ class TestRecall:
         for mode in ("words", "meaning", "hybrid"):
             assert [title] == told(zoe, mode=mode) == told(helper, mode=mode)
             for other in (memory, stranger):
-                answer = other.query_topic(TOPIC, kinds=["personal"], mode=mode)
+                answer = other.query_topic(ABOUT_HER, kinds=["personal"], mode=mode)
                 assert ((), 0, 0) == (answer.matches, answer.searched.eligible, answer.searched.near_misses)
         for other in (memory, stranger):
             for read in (other.show_entry, other.history):
                 with pytest.raises(NotFound):
                     read(done.acknowledgement.entry_id)
             assert [] == other.list_entries(kinds=["personal"]).entries
-            assert "personal" not in str(other.recall_layers(TOPIC, layers=["personal"]).answers["personal"].matches)
+            assert "personal" not in str(
+                other.recall_layers(ABOUT_HER, layers=["personal"]).answers["personal"].matches
+            )
 
     def test_it_is_never_part_of_the_organisations_recall(
         self, helper: TenantMemory, zoe: TenantMemory, memory: TenantMemory
@@ -197,9 +179,9 @@ class TestRecall:
         """Nor of the owner's, with any kinds; it moves no count and no rank there."""
         memory.record_finding(make_finding(title="A failing deployment of the checkout was told too late"))
         memory.embed()
-        before = [zoe.query_topic(TOPIC), zoe.query_topic(TOPIC, kinds=["personal", "finding"])]
+        before = [zoe.query_topic(ABOUT_HER), zoe.query_topic(ABOUT_HER, kinds=["personal", "finding"])]
         remember(helper, zoe)
-        after = [zoe.query_topic(TOPIC), zoe.query_topic(TOPIC, kinds=["personal", "finding"])]
+        after = [zoe.query_topic(ABOUT_HER), zoe.query_topic(ABOUT_HER, kinds=["personal", "finding"])]
 
         assert [answer.matches for answer in before] == [answer.matches for answer in after]
         assert [answer.searched for answer in before] == [answer.searched for answer in after]
@@ -207,7 +189,7 @@ class TestRecall:
     def test_the_layer_gives_it_with_its_standing(self, helper: TenantMemory, zoe: TenantMemory) -> None:
         """Beside the organisation's layers, under its own heading, in a fence; an inference says that it is one."""
         remember(helper, zoe)
-        layered = helper.recall_layers(TOPIC, layers=["findings", "personal"])
+        layered = helper.recall_layers(ABOUT_HER, layers=["findings", "personal"])
 
         assert 1 == len(layered.answers["personal"].matches)
         assert "by phone" in layered.text
@@ -247,11 +229,11 @@ class TestRecall:
     ) -> None:
         """It replays for her with the role that may; what an auditor sees of it does not say what it was."""
         remember(helper, zoe)
-        answer = helper.query_topic(TOPIC, kinds=["personal"])
+        answer = helper.query_topic(ABOUT_HER, kinds=["personal"])
         owner = grandbo.tenant(tenant_name, principal="human:zoe")
         seen = {item["receipt_id"]: item["matches"] for item in memory.receipts()}
 
-        assert owner.replay_receipt(answer.receipt_id, TOPIC).equal
+        assert owner.replay_receipt(answer.receipt_id, ABOUT_HER).equal
         assert 1 == len(owner.receipt(answer.receipt_id)["matches"])
         assert [] == seen.get(str(answer.receipt_id), [])
         helper.give_feedback(answer.receipt_id, answer.matches[0].entry_id, "helped")

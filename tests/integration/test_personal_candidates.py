@@ -35,11 +35,11 @@ from tests.support.cli import Cli
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token
 from tests.support.mcp import call, text_of
+from tests.support.people import ABOUT_HER, ZOE, told
 from tests.support.postgres import TestDatabase
 
-ZOE, KIM = "zoe@example.com", "kim@example.com"
+KIM = "kim@example.com"
 SAID = "Likes to be told about a failing deployment by phone"
-TOPIC = "how does she like to be told about a failing deployment of the checkout"
 ORIGIN = {"type": "conversation", "ref": "ops-42"}
 
 
@@ -53,19 +53,6 @@ def episode(**fields: Any) -> dict[str, Any]:
     """What came of a session of hers."""
     told = {"kind": "episode", "subject": ZOE, "session_id": "s-1", "title": "Looked for the leak in the checkout"}
     return {key: value for key, value in {**told, **fields}.items() if value is not ...}
-
-
-@pytest.fixture
-def zoe(grandbo: Grandbo, memory: TenantMemory, tenant_name: str) -> TenantMemory:
-    """The person herself: she asks, and has things remembered."""
-    memory.register_subject("person", ZOE, "Zoë Nakamura", principals=["human:zoe", "agent:zoes-helper"])
-    return grandbo.tenant(tenant_name, principal="human:zoe", roles=("companion",))
-
-
-@pytest.fixture
-def helper(grandbo: Grandbo, zoe: TenantMemory, tenant_name: str) -> TenantMemory:
-    """Her agent."""
-    return grandbo.tenant(tenant_name, principal="agent:zoes-helper", roles=("companion",))
 
 
 @pytest.fixture
@@ -85,10 +72,10 @@ def proposed(who: TenantMemory, **fields: Any) -> UUID:
     return who.propose(personal(**fields), origin=ORIGIN).candidate_id
 
 
-def told(memory: TenantMemory, **how: Any) -> list[str]:
-    """Titles of what is personal to the asker."""
+def embedded(memory: TenantMemory, **how: Any) -> list[str]:
+    """Titles of what is personal to the asker, once all of it has its vectors."""
     memory.embed()
-    return [match.title for match in memory.query_topic(TOPIC, kinds=["personal"], **how).matches]
+    return told(memory, **how)
 
 
 class TestProposing:
@@ -147,8 +134,8 @@ class TestProposing:
             ).fetchall()
 
         assert not any(word in repr(rows).lower() for word in ("deployment", "phone", "alerts", "any hour"))
-        assert [] == told(zoe)
-        answer = scout.query_topic(TOPIC, statuses=["published", "archived", "superseded"])
+        assert [] == embedded(zoe)
+        answer = scout.query_topic(ABOUT_HER, statuses=["published", "archived", "superseded"])
         assert ((), 0) == (answer.matches, answer.searched.eligible)
 
     def test_a_hook_that_tells_it_again_proposes_once(
@@ -245,7 +232,7 @@ class TestQueue:
             zoe.approve_candidate(found, reason="mine")
 
         assert memory.approve_candidate(found, reason="she asked for it").entry_id is not None
-        assert [SAID] == told(zoe)
+        assert [SAID] == embedded(zoe)
 
     def test_two_tenants_do_not_meet(
         self, zoe: TenantMemory, scout: TenantMemory, other_memory: TenantMemory, grandbo: Grandbo
@@ -275,11 +262,11 @@ class TestApproving:
             [item["type"] for item in entry["evidence"]],
         ]
         assert timedelta(days=89) < from_utc_text(entry["expires_at"]) - datetime.now(UTC) <= timedelta(days=90)
-        assert [SAID] == told(zoe) == told(helper)
+        assert [SAID] == embedded(zoe) == embedded(helper)
         for other in (memory, scout):
-            assert [] == told(other)
-            assert () == other.query_topic(TOPIC, mode="words").matches
-        assert () == zoe.query_topic(TOPIC, mode="words").matches
+            assert [] == embedded(other)
+            assert () == other.query_topic(ABOUT_HER, mode="words").matches
+        assert () == zoe.query_topic(ABOUT_HER, mode="words").matches
         with pytest.raises(NotFound):
             memory.show_entry(done.entry_id)
         assert [] == memory.check_rebuild().differences
@@ -325,7 +312,7 @@ class TestApproving:
         for one in (found, gone):
             with pytest.raises(CandidateDecided):
                 zoe.approve_candidate(one, reason="yes", expected_version=seen)
-        assert [] == told(zoe)
+        assert [] == embedded(zoe)
 
     def test_its_key_known_it_is_the_next_revision(
         self, zoe: TenantMemory, helper: TenantMemory, scout: TenantMemory
@@ -338,7 +325,7 @@ class TestApproving:
         assert [(first.entry_id, "merged"), (first.entry_id, "known")] == [
             (done.entry_id, done.outcome) for done in (other, same)
         ]
-        assert ["Likes to be told about a deployment by mail"] == told(zoe)
+        assert ["Likes to be told about a deployment by mail"] == embedded(zoe)
 
     def test_an_inference_never_becomes_a_persons_statement(
         self, memory: TenantMemory, zoe: TenantMemory, scout: TenantMemory
@@ -354,7 +341,7 @@ class TestApproving:
         ]
         zoe.reopen_candidate(found, reason="it was not")
         assert ["published", "archived"] == [zoe.show_entry(one)["status"] for one in (said, done.entry_id)]
-        assert [SAID] == told(zoe)
+        assert [SAID] == embedded(zoe)
         assert [] == memory.check_rebuild().differences
 
     def test_it_is_merged_into_what_is_hers_alone(
@@ -376,7 +363,7 @@ class TestApproving:
 
         assert (known.entry_id, "merged") == (done.entry_id, done.outcome)
         assert "calls" == zoe.show_entry(known.entry_id)["external_id"]
-        assert 2 == len([title for title in told(zoe) if "told" in title])
+        assert 2 == len([title for title in embedded(zoe) if "told" in title])
 
     def test_nothing_of_the_organisations_goes_into_what_is_hers(
         self, grandbo: Grandbo, memory: TenantMemory, zoe: TenantMemory, scout: TenantMemory, tenant_name: str
@@ -466,7 +453,7 @@ class TestApproving:
         second = memory.approve_candidate(found, reason="so it is")
 
         assert ["pending", "approved"] == [first.status, second.status]
-        assert [SAID] == told(zoe)
+        assert [SAID] == embedded(zoe)
 
     def test_the_quota_holds_here_too(self, memory: TenantMemory, zoe: TenantMemory, scout: TenantMemory) -> None:
         """The next fact is refused with the number and what to do; the candidate still waits."""
@@ -494,7 +481,7 @@ class TestApproving:
         new = proposed(scout)
         zoe.approve_candidate(new, reason="r")
         zoe.reopen_candidate(new, reason="too soon")
-        assert [] == told(zoe)
+        assert [] == embedded(zoe)
         first = zoe.approve_candidate(new, reason="r")
         assert first.entry_id is not None
         before = zoe.show_entry(first.entry_id)

@@ -15,14 +15,7 @@ from tests.support.cli import Cli
 from tests.support.factories import make_finding
 from tests.support.histories import History
 from tests.support.http import make_token
-from tests.support.postgres import TestDatabase, TestServer
-
-
-@pytest.fixture
-def clone(server: TestServer) -> Iterator[TestDatabase]:
-    """A database to damage."""
-    with server.clone() as made:
-        yield made
+from tests.support.postgres import TestDatabase
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -34,16 +34,13 @@ from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
 from grandbo.types import new_id
 from tests.support.cli import Cli
+from tests.support.erasing import SCRIPTS, SECRET, TOPIC, dump, holds, record_secret, secret_finding
 from tests.support.factories import make_finding
 from tests.support.histories import History
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
-# A word that nothing else in the database holds, in any form that a dump could show it in.
-SECRET = "Quixelbrand"
-TOPIC = f"why did the {SECRET} queue stall after the lease renewal"
 CLEAN = {
     "title": "Somebody forgot the lease renewal",
     "summary": "Somebody was on call.",
@@ -53,55 +50,9 @@ CLEAN = {
 }
 
 
-@pytest.fixture
-def clone(server: TestServer) -> Iterator[TestDatabase]:
-    """A database of its own: what is searched for in its dump was put there by this test."""
-    with server.clone() as made:
-        yield made
-
-
-@pytest.fixture
-def opened(clone: TestDatabase, tmp_path: Path) -> Iterator[Grandbo]:
-    """An open memory with a home of its own."""
-    with Grandbo.open(settings=clone.settings(home=tmp_path / "home"), embedder=words_embedder()) as made:
-        made.create_tenant("acme")
-        yield made
-
-
-@pytest.fixture
-def first(opened: Grandbo) -> TenantMemory:
-    """The person who asks."""
-    return opened.tenant("acme", principal="human:first")
-
-
-@pytest.fixture
-def second(opened: Grandbo) -> TenantMemory:
-    """The person who confirms."""
-    return opened.tenant("acme", principal="human:second")
-
-
-def secret_finding(**fields: Any) -> dict[str, Any]:
-    """A finding that holds the secret in its title, summary, body, tags and evidence."""
-    told = {
-        "title": f"{SECRET} forgot the lease renewal",
-        "summary": f"{SECRET} was on call.",
-        "body": f"Ask {SECRET} first.",
-        "tags": [SECRET],
-        "evidence": [{"type": "log", "uri": f"https://logs.example.com/{SECRET}", "label": SECRET}],
-    }
-    return make_finding(**{**told, **fields})
-
-
-def recorded(memory: TenantMemory, **fields: Any) -> UUID:
-    """An entry whose first revision holds the secret, with its vectors."""
-    entry_id: UUID = memory.record_finding(secret_finding(**fields)).acknowledgement.entry_id
-    memory.embed()
-    return entry_id
-
-
 def cleaned(memory: TenantMemory, **fields: Any) -> UUID:
     """The same once its text was corrected: revision 2, with vectors of its own."""
-    entry_id = recorded(memory, **fields)
+    entry_id = record_secret(memory, **fields)
     memory.correct(entry_id, CLEAN, reason="no names")
     memory.embed()
     return entry_id
@@ -111,17 +62,6 @@ def redact(first: TenantMemory, second: TenantMemory, entry_id: UUID, *revisions
     """Asked for by one, confirmed by the other."""
     asked = first.request_erasure(entry_id, "personal_data", revisions=revisions)
     return second.confirm_erasure(asked.erasure_id)
-
-
-def dump(database: TestDatabase, *options: str) -> bytes:
-    """All of the database."""
-    command = [str(find_install() / "bin" / "pg_dump"), *options, database.admin]
-    return subprocess.run(command, check=True, capture_output=True).stdout
-
-
-def holds(data: bytes, word: str = SECRET) -> bool:
-    """As text, and as the hex in which a dump shows bytes; in any case of its letters, as the words index has it."""
-    return any(form in data.lower() for form in (word.lower().encode(), word.encode().hex().encode()))
 
 
 def assert_sound(memory: TenantMemory) -> None:
@@ -247,7 +187,7 @@ class TestRedacted:
         self, first: TenantMemory, second: TenantMemory, clone: TestDatabase
     ) -> None:
         """A later revision that repeats the body keeps it: it is named by number and field, until it is named too."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         first.correct(entry_id, {"title": "It was forgotten", "tags": []}, reason="shorter")
         first.correct(entry_id, CLEAN, reason="no names")
         asked = first.request_erasure(entry_id, "personal_data", revisions=[1])
@@ -262,7 +202,7 @@ class TestRedacted:
 
     def test_several_go_at_once(self, first: TenantMemory, second: TenantMemory, clone: TestDatabase) -> None:
         """Those that a text was restored to as well."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         first.correct(entry_id, CLEAN, reason="no names")
         first.restore(entry_id, 1, reason="by mistake")
         first.embed()
@@ -324,7 +264,7 @@ class TestRedacted:
         self, first: TenantMemory, second: TenantMemory, clone: TestDatabase
     ) -> None:
         """Given before and written after: it keeps the place, and no longer what."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         with Grandbo.open(settings=clone.settings(home=first._home), embedder=words_embedder()) as elsewhere:
             late: list[Receipt] = []
             with pytest.MonkeyPatch.context() as patched:
@@ -396,14 +336,14 @@ class TestRedacted:
 class TestRefused:
     def test_what_it_says_now_does_not_go_like_that(self, first: TenantMemory, second: TenantMemory) -> None:
         """It says what to do; once something else is current it goes; current again by then, it is refused then."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         first.verify_entry(entry_id, reason="seen")
         with pytest.raises(IllegalTransition, match="correct the entry first, or erase the whole"):
             first.request_erasure(entry_id, "personal_data", revisions=[1])
         first.correct(entry_id, CLEAN, reason="no names")
         assert [{"revision": 3, "fields": []}] != redact(first, second, entry_id, 1).still_in
 
-        other = recorded(first, incident={"source": "pager", "id": "INC-OTHER"})
+        other = record_secret(first, incident={"source": "pager", "id": "INC-OTHER"})
         first.correct(other, {"title": "x y z"}, reason="r")
         first.correct(other, CLEAN, reason="r")
         asked = first.request_erasure(other, "personal_data", revisions=[3 - 1])
@@ -601,7 +541,7 @@ class TestProof:
     @pytest.fixture
     def proof(self, first: TenantMemory, second: TenantMemory, tmp_path: Path) -> tuple[Path, str, Path]:
         """A certificate, the public key, and a bundle made afterwards."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         first.correct(entry_id, {"title": "It was forgotten"}, reason="shorter")
         first.correct(entry_id, CLEAN, reason="no names")
         first.export(tmp_path / "before")
@@ -687,7 +627,7 @@ class TestRestored:
         was_corrected: bool,
     ) -> None:
         """The revision goes again; where the log ends before the correction, it is all there is, and goes whole."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         if was_corrected:
             first.correct(entry_id, CLEAN, reason="no names")
         file = tmp_path / "before.sql"
@@ -753,7 +693,7 @@ class TestRestored:
 class TestDoors:
     def test_the_command_line(self, opened: Grandbo, first: TenantMemory, clone: TestDatabase, tmp_path: Path) -> None:
         """Asked for by number, confirmed by another; people are told where the words stand still."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         first.correct(entry_id, {"title": "It was forgotten"}, reason="shorter")
         first.correct(entry_id, CLEAN, reason="no names")
         cli = Cli(
@@ -777,7 +717,7 @@ class TestDoors:
 
     def test_http_and_the_pages(self, opened: Grandbo, first: TenantMemory) -> None:
         """The same, each by a key of a person of his own."""
-        entry_id = recorded(first)
+        entry_id = record_secret(first)
         first.correct(entry_id, CLEAN, reason="no names")
         one, two = (client_of(opened, token=make_token(first, "admin", kind="human")) for _ in range(2))
         body = {"entry_id": str(entry_id), "reason": "request"}

@@ -330,7 +330,7 @@ class TestDoors:
         """A good one opens both, a bad one neither."""
         at_mcp = [_mcp_headers(issuer.token(memory.tenant.name)), _mcp_headers(issuer.unsigned(memory.tenant.name))]
         good = bearer(issuer.token(memory.tenant.name))
-        with client_of(issued) as client:
+        with client_of(issued, fresh=True) as client:
             answers = [client.post("/mcp", content=rpc("tools/list"), headers=headers) for headers in at_mcp]
             assert [200, 401] == [answer.status_code for answer in answers]
             assert 200 == client.post("/v1/recall", json={"topic": TOPIC}, headers=good).status_code
@@ -343,7 +343,7 @@ class TestDoors:
         """503 with Retry-After, at either."""
         issuer.is_down = True
         token = issuer.token(memory.tenant.name)
-        with client_of(issued) as client:
+        with client_of(issued, fresh=True) as client:
             answers = [
                 client.post("/v1/recall", json={"topic": TOPIC}, headers=bearer(token)),
                 client.post("/mcp", content=rpc("tools/list"), headers=_mcp_headers(token)),
@@ -354,7 +354,7 @@ class TestDoors:
 
     def test_clients_are_told_who_issues_tokens(self, issued: Grandbo, issuer: Issuer) -> None:
         """At the well-known place, which a 401 of either door points to."""
-        with client_of(issued) as client:
+        with client_of(issued, fresh=True) as client:
             told = client.get("/.well-known/oauth-protected-resource/mcp")
             refused = [client.post("/mcp", content=rpc("tools/list")), client.post("/v1/recall", json={})]
 

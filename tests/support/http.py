@@ -10,8 +10,10 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from grandbo.http.app import build_app
@@ -43,10 +45,23 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def client_of(grandbo: Grandbo, *, readiness: Readiness | None = None, token: str | None = None) -> TestClient:
-    """A client that calls a new application in process; what the application lets escape fails the test."""
-    app = build_app(grandbo, readiness=readiness)
+def client_of(
+    grandbo: Grandbo, *, readiness: Readiness | None = None, token: str | None = None, fresh: bool = False
+) -> TestClient:
+    """
+    A client that calls the application of a memory in process; what the application lets escape fails the test.
+
+    Args:
+        fresh: make a new one: for who starts and ends it, changes it, or reads what it has counted.
+    """
+    app = build_app(grandbo, readiness=readiness) if fresh or readiness else _app_of(grandbo)
     return TestClient(app, base_url=BASE_URL, headers=bearer(token) if token else {}, raise_server_exceptions=True)
+
+
+@lru_cache(maxsize=2)
+def _app_of(grandbo: Grandbo) -> FastAPI:
+    """One for all tests of a memory: to make it takes longer than most of them."""
+    return build_app(grandbo)
 
 
 def post_raw(client: TestClient, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
