@@ -36,6 +36,21 @@ hypothesis.settings.load_profile("fixed")
 # A shell that starts the tests in the background has taken Ctrl-C from them, and from all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Files stay whole, and go to whoever is free. Those that take longest begin first: the last of them would be waited for
+# while the other processes have nothing left to do.
+LONGEST = (
+    "tests/integration/test_http_schema.py",
+    "tests/web/test_everywhere.py",
+    "tests/integration/test_adapters.py",
+    "tests/web/test_tasks.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, all else in its order."""
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(LONGEST)))
+
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[TestServer]:

@@ -315,7 +315,12 @@ class TestKeepingCurrent:
     ) -> None:
         """Corrected first, then its past erased: found by its new words, with its evidence; the name is nowhere."""
         entry_id = record_secret(first, evidence=[{"type": "log", "uri": "https://logs.example.com/7", "label": "log"}])
-        clean = {"title": "The lease renewal was forgotten", "summary": "Nobody was on call.", "body": "Ask first."}
+        clean = {
+            "title": "The lease renewal was forgotten",
+            "summary": "Nobody was on call.",
+            "body": "Ask first.",
+            "tags": ["lease"],
+        }
         first.correct(entry_id, clean, reason="a name has to go")
         before = first.show_entry(entry_id)
 
@@ -498,6 +503,7 @@ class TestRestored:
             title="The disk was full",
             summary="It filled up.",
             body="",
+            tags=[],
             evidence=[{"type": "log", "uri": "https://logs.example.com/8", "label": "log"}],
         )
         before = tmp_path / "before.sql"
