@@ -8,6 +8,8 @@ import yaml
 
 from grandbo.errors import InvalidInput
 
+_WANTED = "it takes plain values, without tags and aliases"
+
 
 class _PlainLoader(yaml.SafeLoader):
     """A few lines of aliases can stand for gigabytes, and documents of this kind need none."""
@@ -37,9 +39,9 @@ def load_all(text: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise InvalidInput(f"The YAML cannot be read{where}.", field="file") from None
+        raise InvalidInput(f"The YAML cannot be read{where}; {_WANTED}.", field="file") from None
     except (yaml.YAMLError, ValueError, TypeError, OverflowError, AttributeError):
         # Values that only look like numbers end in errors of the constructors' own.
-        raise InvalidInput("The YAML cannot be read.", field="file") from None
+        raise InvalidInput(f"The YAML cannot be read; {_WANTED}.", field="file") from None
     except RecursionError:
         raise InvalidInput("The YAML is nested too deeply.", field="file") from None
