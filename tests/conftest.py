@@ -30,8 +30,8 @@ def _drop(_logger: object, _method: str, _event: MutableMapping[str, Any]) -> Mu
 
 
 structlog.configure(processors=[_drop])
-# The same cases in every run: what fails once fails again. Campaigns draw seeds of their own.
-hypothesis.settings.register_profile("fixed", derandomize=True)
+# The same cases in every run: what fails once fails again, however slow the machine. Campaigns draw seeds of their own.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
 # A shell that starts the tests in the background has taken Ctrl-C from them, and from all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
