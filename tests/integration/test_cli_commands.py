@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,9 @@ class TestRecall:
         assert finding["evidence"][0]["uri"] in shown.out
         assert "By words alone" in shown.out
         assert "receipt" in shown.out
+        moment = re.search(r"^at +position (\d+), (\S+)$", shown.out, re.MULTILINE)
+        assert moment is not None
+        assert (ack.position, "Z") == (int(moment[1]), moment[2][-1])
 
     def test_render_gives_the_fenced_block(self, mine: Cli, memory: TenantMemory) -> None:
         """The block that a model is given, and nothing around it."""

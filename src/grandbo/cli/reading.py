@@ -14,6 +14,7 @@ from grandbo.recall.budget import check_budget
 from grandbo.recall.citations import citation
 from grandbo.recall.difference import Change, Difference
 from grandbo.recall.headers import why_empty
+from grandbo.types import utc_text
 
 _Mode = Literal["hybrid", "words", "meaning"]
 
@@ -222,7 +223,7 @@ def _explained(answer: Answer) -> list[str]:
     searched = answer.searched
     lines = [
         f"searched  {_signals(searched)}, {searched.eligible} entries in scope",
-        f"at        position {answer.position}, {answer.instant.isoformat()}",
+        f"at        position {answer.position}, {utc_text(answer.instant)}",
         f"receipt   {answer.receipt_id}",
     ]
     if searched.stamp:
