@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -30,8 +31,10 @@ from grandbo.memory.candidacy import CANDIDATE_ALLOWED, CANDIDATE_STATUSES, Deci
 from grandbo.memory.candidate_content import content_of, document_of, finding_of
 from grandbo.memory.proposal import parse_proposal
 from grandbo.types import new_id
+from tests.support.cli import Cli
 from tests.support.factories import make_finding
 from tests.support.http import make_token
+from tests.support.postgres import TestDatabase
 
 TOPIC = "checkout queue stalled after the lease renewal failed"
 
@@ -474,6 +477,25 @@ class TestQueue:
 
         assert [*guidance, *plain] == [UUID(item["candidate_id"]) for item in pages]
         assert guidance == [UUID(item["candidate_id"]) for item in agent.candidates()]
+
+    def test_the_command_line_says_that_there_is_more(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """A page never passes for the whole queue, for people and for programs; followed, all come once."""
+        proposed = [_propose(memory) for _ in range(5)]
+        cli = Cli(GRANDBO_DATABASE_URL=database.service, GRANDBO_EMBEDDER="none", GRANDBO_TENANT=memory.tenant.name)
+
+        first = cli("review", "list", "--limit", "2", "--json")
+        after = json.loads(first.err)["next"]
+        second = cli("review", "list", "--limit", "2", "--after", after, "--json")
+        last = cli("review", "list", "--limit", "2", "--after", json.loads(second.err)["next"], "--json")
+
+        listed = [item for page in (first, second, last) for item in page.documents]
+        assert proposed == [UUID(item["candidate_id"]) for item in listed]
+        assert "" == last.err
+        assert f"There is more: --after {after}\n" == cli("review", "list", "--limit", "2").err
+        assert (2, "invalid_input") == (
+            (bad := cli("review", "list", "--after", "x", "--json")).code,
+            bad.error["code"],
+        )
 
     def test_the_nearest_are_shown_with_differences(
         self, memory: TenantMemory, agent: TenantMemory, reviewer: TenantMemory

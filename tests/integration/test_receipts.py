@@ -369,6 +369,20 @@ class TestCommandLine:
         assert (0, "equal\n") == ((done := cli("receipt", "replay", receipt, "--topic", TOPIC)).code, done.out)
         assert cli("receipt", "replay", receipt, "--topic", TOPIC, "--json").document["equal"]
 
+    def test_a_page_says_that_there_is_more(self, memory: TenantMemory, entry: uuid.UUID, cli: Cli) -> None:
+        """Who was told is never cut unseen; the last page says nothing."""
+        made = [cli("recall", TOPIC, "--json").document["receipt_id"] for _ in range(3)]
+
+        first = cli("receipt", "list", "--entry", entry, "--limit", "2", "--json")
+        rest = cli("receipt", "list", "--entry", entry, "--limit", "2", "--after", made[1])
+
+        assert ([made[2], made[1]], {"next": made[1]}) == (
+            [row["receipt_id"] for row in first.documents],
+            json.loads(first.err),
+        )
+        assert made[0] in rest.out
+        assert "" == rest.err
+
     def test_what_is_not_equal_ends_with_1(
         self, memory: TenantMemory, entry: uuid.UUID, cli: Cli, database: TestDatabase
     ) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from grandbo.cli.call import Call, command
 from grandbo.cli.entry_text import ERASED, difference_lines, entry_lines
-from grandbo.cli.output import print_json, print_table, say, tell
+from grandbo.cli.output import print_json, print_table, say, tell_more
 from grandbo.errors import NotFound
 
 entry = typer.Typer(help="One entry: what it says, how it came to, what is done to it.", no_args_is_help=True)
@@ -104,7 +104,7 @@ def state(
         columns = ("entry_id", "revision", "kind", "status", "visibility", "service", "title")
         print_table(columns, [[item[name] or ERASED * (name == "title") for name in columns] for item in page.entries])
     if page.next is not None:
-        tell(f'{{"next": "{page.next}"}}' if call.json else f"There is more: --after {page.next}")
+        tell_more(page.next, as_json=call.json)
 
 
 def id_of(given: str) -> UUID:

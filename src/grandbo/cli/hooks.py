@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from grandbo.cli.call import Call, command
-from grandbo.cli.output import plain, print_json, print_table, say, tell
+from grandbo.cli.output import plain, print_json, print_table, say, tell, tell_more
 from grandbo.cli.writing import read_document
 from grandbo.errors import NotFound
 
@@ -148,6 +148,8 @@ def list_inbox(
     """List what was delivered, newest first."""
     with call.memory() as memory:
         page = memory.inbox(state=state, limit=limit, after=after)
+    if page["next"]:
+        tell_more(page["next"], as_json=call.json)
     if call.json:
         for item in page["deliveries"]:
             print_json(item)
@@ -165,8 +167,6 @@ def list_inbox(
         for item in page["deliveries"]
     ]
     print_table(("delivery_id", "source", "received_at", "state", "attempts", "outcome", "note"), rows)
-    if page["next"]:
-        tell(f"There are more: --after {page['next']}")
 
 
 @command(inbox, "show")

@@ -27,6 +27,11 @@ def tell(*lines: str) -> None:
     sys.stderr.flush()
 
 
+def tell_more(cursor: object, *, as_json: bool) -> None:
+    """That the list goes on, and how, on stderr: a page is never taken for all there is."""
+    tell(f'{{"next": "{cursor}"}}' if as_json else f"There is more: --after {cursor}")
+
+
 def plain(text: str) -> str:
     """
     Stored text on one line, with characters that a terminal would act on or hide spelled out.

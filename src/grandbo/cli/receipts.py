@@ -9,7 +9,7 @@ import typer
 
 from grandbo.cli.call import CHECK_FAILED, Call, command
 from grandbo.cli.entry_text import change_lines
-from grandbo.cli.output import plain, print_json, print_table, say, tell
+from grandbo.cli.output import plain, print_json, print_table, say, tell, tell_more
 from grandbo.errors import NotFound
 from grandbo.types import VERDICTS
 
@@ -49,6 +49,8 @@ def list_(
     ] = None,
 ) -> None:
     """List receipts, newest first."""
+    from grandbo.recall.ledger import DEFAULT_PAGE
+
     entry_id = None if entry is None else _id(entry)
     last = None if after is None else _id(after)
     with call.memory() as memory:
@@ -56,12 +58,12 @@ def list_(
     if call.json:
         for item in found:
             print_json(item)
-        return
-    print_table(
-        ("receipt_id", "made_at", "principal", "position", "matches"),
-        ((*(item[name] for name in ("receipt_id", "made_at", "principal", "position")), len(item["matches"]))
-         for item in found),
-    )  # fmt: skip
+    else:
+        names = ("receipt_id", "made_at", "principal", "position")
+        rows = [(*(item[name] for name in names), len(item["matches"])) for item in found]
+        print_table((*names, "matches"), rows)
+    if found and len(found) == (limit or DEFAULT_PAGE):
+        tell_more(found[-1]["receipt_id"], as_json=call.json)
 
 
 @command(

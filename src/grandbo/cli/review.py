@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from grandbo.cli.call import Call, command
-from grandbo.cli.output import plain, print_json, print_table, say
+from grandbo.cli.output import plain, print_json, print_table, say, tell_more
 from grandbo.cli.writing import read_document
 from grandbo.errors import InvalidInput, NotFound
 
@@ -74,16 +74,23 @@ def list_(
     kind: Annotated[str | None, typer.Option("--kind", metavar="K")] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only what the caller proposed.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="1 to 500; 50 unless given.")] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="CURSOR", help="Go on behind a page; it says with what.")
+    ] = None,
 ) -> None:
     """List candidates: the riskiest first, of these the oldest."""
+    from grandbo.memory.reviewing import cursor_behind, read_cursor
+
     with call.memory() as memory:
-        found = memory.candidates(status=status, kind=kind, mine=mine, limit=limit)
+        found = memory.candidates(status=status, kind=kind, mine=mine, limit=limit, after=read_cursor(after))
     if call.json:
         for item in found:
             print_json(item)
-        return
-    columns = ("candidate_id", "risk", "kind", "title", "author_type", "proposed_at", "flags")
-    print_table(columns, [[_cell(item[name]) for name in columns] for item in found])
+    else:
+        columns = ("candidate_id", "risk", "kind", "title", "author_type", "proposed_at", "flags")
+        print_table(columns, [[_cell(item[name]) for name in columns] for item in found])
+    if more := cursor_behind(found, limit):
+        tell_more(more, as_json=call.json)
 
 
 @command(review, "detect", example="grandbo review detect --tenant acme")

@@ -2,7 +2,6 @@
 
 # Annotations are evaluated: FastAPI reads them, and some name what is local to the function that makes the routes.
 
-import re
 from collections.abc import Callable
 from typing import Annotated, Any
 from uuid import UUID
@@ -33,7 +32,7 @@ from grandbo.http.schemas import ProblemDocument, schema_of
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.candidacy import Decided
 from grandbo.memory.importing import parse_json
-from grandbo.memory.reviewing import DEFAULT_PAGE
+from grandbo.memory.reviewing import cursor_behind, read_cursor
 
 _MEANING = {
     404: "There is no such candidate or entry in this tenant, or it is not the caller's to see.",
@@ -42,7 +41,6 @@ _MEANING = {
     428: "The If-Match header is missing.",
     429: "Too many proposals of this principal wait already, or too many requests came in a short time.",
 }
-_CURSOR = re.compile(r"(\d{1,3})-(\d{1,18})")
 _CandidateId = Annotated[str, Path(json_schema_extra={"format": "uuid"})]
 _VERBS: dict[str, tuple[str, type[BaseModel]]] = {
     "amend": ("Replace fields; approvals that it had are void", CandidateChangesDocument),
@@ -87,10 +85,8 @@ def candidate_routes(grandbo: Grandbo) -> APIRouter:
         Who may only propose sees his own; who may govern sees those within his tiers. What is personal is seen by
         whose it is, and by who administers where none of them could decide on it.
         """
-        found = memory.candidates(status=status, kind=kind, mine=mine, limit=limit, after=_after(after))
-        is_full = len(found) == (limit or DEFAULT_PAGE)
-        more = f"{found[-1]['risk']}-{found[-1]['position']}" if found and is_full else None
-        return JSONResponse({"candidates": found, "next": more})
+        found = memory.candidates(status=status, kind=kind, mine=mine, limit=limit, after=read_cursor(after))
+        return JSONResponse({"candidates": found, "next": cursor_behind(found, limit)})
 
     @routes.post(
         "",
@@ -201,15 +197,6 @@ def _id(given: str) -> UUID:
     if found is None:
         raise NotFound("There is no such candidate in this tenant.")
     return found
-
-
-def _after(given: str | None) -> tuple[int, int] | None:
-    if given is None:
-        return None
-    match = _CURSOR.fullmatch(given)
-    if match is None:
-        raise InvalidInput("after: it must be the `next` of the page before.", field="after")
-    return int(match.group(1)), int(match.group(2))
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

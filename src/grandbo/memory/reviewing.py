@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +24,7 @@ from grandbo.types import KINDS, Principal, utc_text
 
 DEFAULT_PAGE = 50
 MAX_PAGE = 500
+_CURSOR = re.compile(r"(\d{1,3})-(\d{1,18})")
 
 _tiers = sa.bindparam("tiers", type_=pg.ARRAY(sa.Text))
 _status = sa.bindparam("status", type_=sa.Text)
@@ -112,6 +115,23 @@ def list_candidates(
     }
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
         return [_summary(row) for row in transaction.execute(_QUEUE, params)]
+
+
+def cursor_behind(found: Sequence[Mapping[str, Any]], limit: int | None) -> str | None:
+    """What leads to the page behind this one; None where it is not full, and so the last."""
+    if not found or len(found) < (limit or DEFAULT_PAGE):
+        return None
+    return f"{found[-1]['risk']}-{found[-1]['position']}"
+
+
+def read_cursor(given: str | None) -> tuple[int, int] | None:
+    """The `after` of a page, from what the page before gave; raises `InvalidInput`."""
+    if given is None:
+        return None
+    match = _CURSOR.fullmatch(given)
+    if match is None:
+        raise InvalidInput("after: it must be the `next` of the page before.", field="after")
+    return int(match[1]), int(match[2])
 
 
 def show_candidate(
