@@ -142,9 +142,8 @@ class Bench:
             def floor(number: int) -> None:
                 topic = topics[number]
                 vector = self.grandbo.meaning.of(topic).vector
-                conn.execute(
-                    FLOOR_QUERY, {"terms": list(dict.fromkeys(terms(topic))), "vector": vector}, prepare=True
-                ).fetchall()
+                params = {"terms": list(dict.fromkeys(terms(topic))), "vector": vector, "k": 5}
+                conn.execute(FLOOR_QUERY, params, prepare=True).fetchall()
 
             governed, bare = in_turn(rounds, lambda number: memory.query_topic(topics[number]), floor)
         self.grandbo.receipts.flush()

@@ -23,8 +23,14 @@ semantic AS (
            GROUP BY entry_id ORDER BY 2, 1 LIMIT 25) nearest),
 fused AS (
   SELECT entry_id, coalesce(1.0 / (60 + lexical.rank), 0) + coalesce(1.0 / (60 + semantic.rank), 0) AS score
-    FROM lexical FULL JOIN semantic USING (entry_id) ORDER BY score DESC, entry_id LIMIT 5)
+    FROM lexical FULL JOIN semantic USING (entry_id) ORDER BY score DESC, entry_id LIMIT %(k)s)
 SELECT * FROM fused JOIN floor.entries USING (entry_id) ORDER BY score DESC, entry_id
+"""
+
+# The nearest by meaning alone.
+NEAREST_QUERY = """
+SELECT entry_id FROM floor.vectors
+ GROUP BY entry_id ORDER BY min(vector OPERATOR(extensions.<=>) %(vector)s), entry_id LIMIT %(k)s
 """
 
 TABLES = (

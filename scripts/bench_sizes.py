@@ -228,7 +228,7 @@ class Sizes:
             make_floor(conn, memory.tenant_id)
 
             def floor(number: int) -> None:
-                params = {"terms": words[number], "vector": asked[number]}
+                params = {"terms": words[number], "vector": asked[number], "k": 5}
                 conn.execute(FLOOR_QUERY, params, prepare=True).fetchall()
 
             governed, bare = in_turn(rounds, lambda number: memory.query_topic(topics[number]), floor)

@@ -1,0 +1,117 @@
+"""Grandbo itself, through its library: one tenant, with row-level security, chain, counts and receipts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from scripts.peers.protocol import Known, Text, Where
+
+from grandbo.embedding import RECIPE, Embedder, Kind, Stamp
+from grandbo.embedding.local import CUTOFF_BP
+from grandbo.errors import EmbedderMisconfigured
+from grandbo.library import Grandbo
+from grandbo.recall.answer import Answer
+from grandbo.recall.question import check_question
+from grandbo.recall.query import query_topic
+from grandbo.recall.scan import EXACT, Counting
+from grandbo.settings import Settings
+
+TENANT = "peers"
+
+
+class Handed:
+    """A provider that only looks up what was handed out; a text that it does not know fails the run."""
+
+    max_texts = 64
+
+    def __init__(self, known: Known, dimensions: int) -> None:
+        self.stamp = Stamp("bench", "handed-out", "1", dimensions, RECIPE, CUTOFF_BP)
+        self._known = known
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> list[Any]:
+        """One row a text."""
+        try:
+            return [self._known.of(text) for text in texts]
+        except KeyError as error:
+            raise EmbedderMisconfigured(f"No vector was handed out for this text: {error}") from None
+
+
+class GrandboMemory:
+    """A tenant of the server that the bench has started."""
+
+    def __init__(self, where: Where, known: Known) -> None:
+        settings = Settings.load(home=where.folder, embedder="none", pool_size=8)
+        self._grandbo = Grandbo.open(settings=settings, embedder=Embedder(Handed(known, where.dimensions)))
+        if TENANT not in {tenant.name for tenant in self._grandbo.tenants()}:
+            self._grandbo.create_tenant(TENANT)
+        self._memory = self._grandbo.tenant(TENANT, principal="human:bench")
+
+    def fill(self, entries: Sequence[Text]) -> None:
+        """The import, and the worker."""
+        lines = [json.dumps({**entry.fields, "id": entry.id, "source": "bench"}).encode() for entry in entries]
+        report = self._memory.import_lines(lines, "finding")
+        counts = self._memory.embed()
+        if report.refused or counts.dead:
+            raise RuntimeError(f"{report.refused} refused, {counts.dead} without a vector: {report.errors[:3]}")
+
+    def write(self, entry: Text) -> None:
+        """`record_finding`: event, chain and projections. Its vector comes later."""
+        self._memory.record_finding(self._finding(entry))
+
+    def write_with_vector(self, entry: Text) -> None:
+        """The same, and the event that brings the vector."""
+        self.write(entry)
+        self._memory.embed()
+
+    def recall(self, topic: Text, k: int) -> list[str]:
+        """`query_topic`."""
+        return _ids(self._memory.query_topic(topic.text, limit=k))
+
+    def nearest(self, topic: Text, k: int) -> list[str]:
+        """By meaning alone, up to its cutoff."""
+        return _ids(self._memory.query_topic(topic.text, limit=k, mode="meaning"))
+
+    def exact(self, topic: Text, k: int) -> list[str]:
+        """What `recall` gives where everything is measured, however large the scope."""
+        who = (self._grandbo.database, self._grandbo.meaning, self._grandbo.receipts, Counting(EXACT))
+        asked = check_question(topic.text, limit=k)
+        return _ids(query_topic(*who, self._memory.tenant_id, self._memory.principal, asked))
+
+    # -- as a log ------------------------------------------------------------------------------------------------------
+
+    append = write
+
+    def append_many(self, entries: Sequence[Text]) -> int:
+        """The import."""
+        lines = [json.dumps({**entry.fields, "id": entry.id, "source": "bench"}).encode() for entry in entries]
+        return self._memory.import_lines(lines, "finding").recorded
+
+    def read(self) -> int:
+        """Every event with its body."""
+        return sum(1 for _ in self._memory.events(bodies=True))
+
+    def verify(self) -> int:
+        """The chain, hash by hash."""
+        return self._memory.verify().events
+
+    def rebuild(self) -> int:
+        """All projections anew."""
+        return self._memory.rebuild()
+
+    def close(self) -> None:
+        """Use the server no longer."""
+        self._grandbo.close()
+
+    @staticmethod
+    def _finding(entry: Text) -> dict[str, Any]:
+        texts = {name: entry.fields[name] for name in ("title", "summary", "body", "service")}
+        evidence = [{"type": "log", "uri": entry.fields["source_url"], "label": ""}]
+        return {**texts, "evidence": evidence, "incident": {"source": "bench-write", "id": entry.id}}
+
+
+def _ids(answer: Answer) -> list[str]:
+    if answer.searched.degraded:
+        raise RuntimeError(f"Grandbo asked by words alone: {answer.searched.degraded}")
+    return [str(match.external_id) for match in answer.matches]
