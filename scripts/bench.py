@@ -31,6 +31,7 @@ from scripts.bench_doors import doors, up
 from scripts.bench_floor import FLOOR_QUERY, make_floor
 from scripts.bench_ingress import ingress
 from scripts.bench_past import past, receipts
+from scripts.bench_peers import SIZES, peers
 from scripts.bench_people import people
 from scripts.bench_sizes import found_enough, sizes
 from scripts.bench_timing import in_turn, progress, ratio, spread
@@ -258,6 +259,14 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, default=20, help="of --sizes: tenants of 5,000 entries")
     parser.add_argument("--logged", type=int, default=20_000, help="of --sizes: largest tenant made through the log")
     parser.add_argument("--largest", type=int, default=100_000, help="of --sizes: entries of the largest tenant")
+    parser.add_argument("--peers", action="store_true", help="measure other systems beside Grandbo, and nothing else")
+    parser.add_argument(
+        "--peers-entries",
+        type=lambda given: [int(size) for size in given.split(",")],
+        default=list(SIZES),
+        metavar="N,N,…",
+        help="of --peers: the sizes of the one tenant",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     structlog.configure(
@@ -277,6 +286,13 @@ def main() -> None:
             progress("")
             print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
             sys.exit(0 if found_enough(figures) else 1)
+        if arguments.peers:
+            bench.grandbo.close()
+            of = {"sizes": arguments.peers_entries, "incidents": arguments.incidents}
+            figures = peers(Path(folder), bench.finding, bench.sentence, share=share, **of)
+            progress("")
+            print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
+            return
         try:
             memory = bench.fill()
             bench.recall(memory, 200 // share)

@@ -9,13 +9,15 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg_pool import ConnectionPool
 from scripts.bench_floor import FLOOR_QUERY, NEAREST_QUERY, make_floor
+from scripts.peers.grandbo_memory import tenant_of
 from scripts.peers.protocol import Known, Text, Vectors, Where
 
 from grandbo.embedding import pad
+from grandbo.library import Grandbo
+from grandbo.settings import Settings
 from grandbo.storage.vectors import stored_length
 from grandbo.text import terms
 
-TENANT = "SELECT tenant_id FROM grandbo.org_memory_entries LIMIT 1"
 IDS = "SELECT entry_id, external_id FROM grandbo.org_memory_entries WHERE tenant_id = %s"
 MAKE = """
 CREATE TABLE IF NOT EXISTS public.bare (
@@ -35,15 +37,15 @@ class FloorSQL:
         self._writers = ConnectionPool(
             where.conninfo, min_size=1, max_size=4, open=True, configure=register_vector, kwargs={"autocommit": True}
         )
+        with Grandbo.open(settings=Settings.load(home=where.folder, embedder="none"), embedder=None) as grandbo:
+            self._tenant_id = grandbo.tenant(tenant_of(where), principal="human:bench").tenant_id
         self._ids: dict[UUID, str] = {}
 
     def fill(self, entries: Sequence[Text]) -> None:
         """Copy what the tenant has by now."""
         self._conn.execute("DROP SCHEMA IF EXISTS floor CASCADE")
-        tenant = self._conn.execute(TENANT).fetchone()
-        assert tenant is not None
-        make_floor(self._conn, tenant[0])
-        self._ids = dict(self._conn.execute(IDS, (tenant[0],)).fetchall())
+        make_floor(self._conn, self._tenant_id)
+        self._ids = dict(self._conn.execute(IDS, (self._tenant_id,)).fetchall())
 
     def write(self, entry: Text) -> None:
         """One row of text and vector, and a commit."""

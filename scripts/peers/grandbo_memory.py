@@ -18,7 +18,11 @@ from grandbo.recall.query import query_topic
 from grandbo.recall.scan import EXACT, Counting
 from grandbo.settings import Settings
 
-TENANT = "peers"
+
+
+def tenant_of(where: Where) -> str:
+    """The tenant that stands for a database of its own."""
+    return f"peers-{where.place}"
 
 
 class Handed:
@@ -44,9 +48,8 @@ class GrandboMemory:
     def __init__(self, where: Where, known: Known) -> None:
         settings = Settings.load(home=where.folder, embedder="none", pool_size=8)
         self._grandbo = Grandbo.open(settings=settings, embedder=Embedder(Handed(known, where.dimensions)))
-        if TENANT not in {tenant.name for tenant in self._grandbo.tenants()}:
-            self._grandbo.create_tenant(TENANT)
-        self._memory = self._grandbo.tenant(TENANT, principal="human:bench")
+        self._grandbo.create_tenant(tenant_of(where))
+        self._memory = self._grandbo.tenant(tenant_of(where), principal="human:bench")
 
     def fill(self, entries: Sequence[Text]) -> None:
         """The import, and the worker."""

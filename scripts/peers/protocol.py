@@ -45,12 +45,14 @@ class Where:
         server: host (a folder with a socket), port, user, password and dbname.
         dimensions: of every vector.
         listed: how many each list holds before fusion, where the peer lets one say.
+        place: sets apart what one peer keeps for two purposes.
     """
 
     server: dict[str, str]
     folder: Path
     dimensions: int
     listed: int = LIST
+    place: str = ""
 
     @property
     def conninfo(self) -> str:
@@ -120,10 +122,10 @@ def save_texts(path: Path, texts: Sequence[Text]) -> None:
 
 def load_texts(path: Path, start: int = 0, stop: int | None = None) -> list[Text]:
     """Read texts from `start` up to `stop`."""
-    vectors = np.load(path.with_suffix(".npy"))
+    vectors = np.array(np.load(path.with_suffix(".npy"), mmap_mode="r")[start:stop])
     lines = path.with_suffix(".jsonl").read_text().split("\n")
     rows = (json.loads(line) for line in lines[start:stop])
     return [
         Text(row["id"], row["text"], vector, row["fields"])
-        for row, vector in zip(rows, vectors[start:stop], strict=True)
+        for row, vector in zip(rows, vectors, strict=True)
     ]

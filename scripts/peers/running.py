@@ -96,6 +96,7 @@ class Ground:
             "folder": str(folder),
             "dimensions": dimensions,
             "listed": listed,
+            "place": place,
         }
         return child, child("open", where=where)["versions"]
 

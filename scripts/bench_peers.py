@@ -1,0 +1,60 @@
+"""
+Grandbo against the systems that people would pick instead: the same server, texts, vectors and k.
+
+`scripts/setup peers` installs them apart; `scripts/tell_peers.py` makes a page of the figures.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scripts.bench_sizes import MixedIncidents
+from scripts.bench_timing import progress
+from scripts.peers.comparing import K, RUNS, Comparison, Plan
+from scripts.peers.protocol import LIST
+from scripts.peers.running import ROOT, Ground
+
+SIZES = (500, 5_000, 20_000)
+
+
+def peers(
+    folder: Path,
+    finding: Callable[[int], dict[str, Any]],
+    sentence: Callable[[int], str],
+    *,
+    sizes: Sequence[int] = SIZES,
+    share: int = 1,
+    incidents: Path | None = None,
+) -> dict[str, Any]:
+    """
+    Recall, writes and the log, of everybody.
+
+    Args:
+        sizes: entries of the one tenant; a store grows from one to the next.
+        share: of the sizes, topics and writes only one in so many.
+        incidents: whose vectors are mixed; the shipped samples otherwise.
+    """
+    install()
+    drawn = MixedIncidents(incidents)
+    comparison = Comparison(
+        folder, Plan.of(sizes, share), finding, sentence, lambda texts: drawn.embed(texts, "document")
+    )
+    figures: dict[str, Any] = {"k": K, "runs": RUNS, "listed": LIST, "real_vectors": len(drawn._real)}
+    figures |= {"python": platform.python_version(), "processors": os.cpu_count()}
+    with Ground(folder / "home") as ground:
+        figures["server"] = ground.version()
+        figures |= comparison.memories(ground)
+        figures["log"] = comparison.logs(ground)
+    figures |= {"versions": comparison.versions, "topics": comparison.plan.topics, "writes": comparison.plan.writes}
+    return figures
+
+
+def install() -> None:
+    """Their environment, made where it is not there yet; raises `CalledProcessError` where it cannot be."""
+    progress("The peers' environment")
+    subprocess.run([str(ROOT / "scripts" / "setup"), "peers"], check=True, stdout=subprocess.DEVNULL)
