@@ -31,7 +31,7 @@ from scripts.bench_doors import doors, up
 from scripts.bench_floor import FLOOR_QUERY, make_floor
 from scripts.bench_ingress import ingress
 from scripts.bench_past import past, receipts
-from scripts.bench_peers import SIZES, peers
+from scripts.bench_peers import SIZES, found, peers
 from scripts.bench_people import people
 from scripts.bench_sizes import found_enough, sizes
 from scripts.bench_timing import in_turn, progress, ratio, spread
@@ -267,6 +267,15 @@ def main() -> None:
         metavar="N,N,…",
         help="of --peers: the sizes of the one tenant",
     )
+    parser.add_argument(
+        "--peers-judged",
+        nargs="+",
+        action="append",
+        metavar="FILE",
+        help="who finds more: corpus, topics and judgements of one set, and the field of a topic if not `text`; again"
+        " for each set",
+    )
+    parser.add_argument("--peers-vectors", type=Path, help="of --peers-judged: a file that keeps the model's vectors")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     structlog.configure(
@@ -286,10 +295,15 @@ def main() -> None:
             progress("")
             print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
             sys.exit(0 if found_enough(figures) else 1)
-        if arguments.peers:
+        if arguments.peers or arguments.peers_judged:
             bench.grandbo.close()
-            of = {"sizes": arguments.peers_entries, "incidents": arguments.incidents}
-            figures = peers(Path(folder), bench.finding, bench.sentence, share=share, **of)
+            figures = {}
+            if arguments.peers:
+                of = {"sizes": arguments.peers_entries, "incidents": arguments.incidents}
+                figures |= peers(Path(folder) / "speed", bench.finding, bench.sentence, share=share, **of)
+            if arguments.peers_judged:
+                judged = arguments.peers_judged
+                figures |= found(Path(folder) / "finding", judged, vectors=arguments.peers_vectors)
             progress("")
             print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
             return

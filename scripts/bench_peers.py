@@ -15,7 +15,8 @@ from typing import Any
 
 from scripts.bench_sizes import MixedIncidents
 from scripts.bench_timing import progress
-from scripts.peers.comparing import K, RUNS, Comparison, Plan
+from scripts.peers.comparing import RUNS, Comparison, K, Plan
+from scripts.peers.judging import FINDERS, finding
 from scripts.peers.protocol import LIST
 from scripts.peers.running import ROOT, Ground
 
@@ -40,6 +41,7 @@ def peers(
         incidents: whose vectors are mixed; the shipped samples otherwise.
     """
     install()
+    folder.mkdir(mode=0o755)
     drawn = MixedIncidents(incidents)
     comparison = Comparison(
         folder, Plan.of(sizes, share), finding, sentence, lambda texts: drawn.embed(texts, "document")
@@ -52,6 +54,21 @@ def peers(
         figures["log"] = comparison.logs(ground)
     figures |= {"versions": comparison.versions, "topics": comparison.plan.topics, "writes": comparison.plan.writes}
     return figures
+
+
+def found(
+    folder: Path, judged: Sequence[Sequence[str]], *, vectors: Path | None = None, names: Sequence[str] = FINDERS
+) -> dict[str, Any]:
+    """
+    Who finds more on judged sets.
+
+    Args:
+        judged: of each set the files of corpus, topics and judgements, and the field that holds a topic.
+        vectors: a file that keeps what the model made, for the next run.
+    """
+    install()
+    folder.mkdir(mode=0o755)
+    return {"finding": finding(folder, judged, vectors, names)}
 
 
 def install() -> None:

@@ -63,9 +63,7 @@ class Comparison:
     ) -> None:
         self._folder, self.plan, self._draw = folder, plan, draw
         self._finding = finding
-        self._topics = _made(
-            [Text(f"t{number}", sentence(9), _NOTHING) for number in range(plan.topics + WARM)], draw
-        )
+        self._topics = _made([Text(f"t{number}", sentence(9), _NOTHING) for number in range(plan.topics + WARM)], draw)
         save_texts(folder / "topics", self._topics)
         self.versions: dict[str, dict[str, str]] = {}
 
@@ -162,9 +160,7 @@ class Comparison:
         for run in range(RUNS):
             for writers, span in zip(WRITERS, spans, strict=True):
                 for name in turned(children, run):
-                    found = children[name](
-                        "write", path=path, start=at, stop=at + span, writers=writers, way="append"
-                    )
+                    found = children[name]("write", path=path, start=at, stop=at + span, writers=writers, way="append")
                     taken[name].setdefault(str(writers), []).append(found)
                 at += span
             for name in turned(children, run):
@@ -263,4 +259,3 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
         "low": round(min(values), 2),
         "high": round(max(values), 2),
     }
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from langchain_core.embeddings import Embeddings
-
 from scripts.peers.protocol import Known
 
 

@@ -13,11 +13,11 @@ from grandbo.embedding.local import CUTOFF_BP
 from grandbo.errors import EmbedderMisconfigured
 from grandbo.library import Grandbo
 from grandbo.recall.answer import Answer
-from grandbo.recall.question import check_question
 from grandbo.recall.query import query_topic
+from grandbo.recall.question import check_question
 from grandbo.recall.scan import EXACT, Counting
 from grandbo.settings import Settings
-
+from grandbo.workers.embedding import EmbeddingWorker
 
 
 def tenant_of(where: Where) -> str:
@@ -47,7 +47,9 @@ class GrandboMemory:
 
     def __init__(self, where: Where, known: Known) -> None:
         settings = Settings.load(home=where.folder, embedder="none", pool_size=8)
-        self._grandbo = Grandbo.open(settings=settings, embedder=Embedder(Handed(known, where.dimensions)))
+        embedder = Embedder(Handed(known, where.dimensions))
+        self._grandbo = Grandbo.open(settings=settings, embedder=embedder)
+        self._worker = EmbeddingWorker(self._grandbo.database, embedder)
         self._grandbo.create_tenant(tenant_of(where))
         self._memory = self._grandbo.tenant(tenant_of(where), principal="human:bench")
 
@@ -64,9 +66,10 @@ class GrandboMemory:
         self._memory.record_finding(self._finding(entry))
 
     def write_with_vector(self, entry: Text) -> None:
-        """The same, and the event that brings the vector."""
+        """The same, and the event that brings the vector, as the worker appends it when it is woken."""
         self.write(entry)
-        self._memory.embed()
+        if self._worker.embed_batch(self._memory.tenant_id) != 1:
+            raise RuntimeError("The vector did not come.")
 
     def recall(self, topic: Text, k: int) -> list[str]:
         """`query_topic`."""

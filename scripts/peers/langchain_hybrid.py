@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, reciprocal_rank_fusion
-
 from scripts.peers.given import Given
 from scripts.peers.protocol import Known, Text, Where
 
@@ -33,9 +32,7 @@ class LangChainHybrid:
             id_column=Column("langchain_id", "TEXT"),
             hybrid_search_config=self._hybrid,
         )
-        self._store = PGVectorStore.create_sync(
-            self._engine, Given(known), TABLE, hybrid_search_config=self._hybrid
-        )
+        self._store = PGVectorStore.create_sync(self._engine, Given(known), TABLE, hybrid_search_config=self._hybrid)
         self._store.apply_hybrid_search_index()
 
     def fill(self, entries: Sequence[Text]) -> None:

@@ -9,7 +9,6 @@ from langgraph.store.base import PutOp
 from langgraph.store.postgres import PostgresStore
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
-
 from scripts.peers.given import Given
 from scripts.peers.protocol import Known, Text, Where
 

@@ -1,4 +1,4 @@
-"""LlamaIndex's PGVectorStore: hybrid as it is, two lists one after the other; or fused by LlamaIndex's own retriever."""
+"""LlamaIndex's PGVectorStore: hybrid as it is, one list after the other, or fused by LlamaIndex's own retriever."""
 
 from __future__ import annotations
 
@@ -67,20 +67,23 @@ class LlamaIndexHybrid:
 
 
 class LlamaIndexFused(LlamaIndexHybrid):
-    """The same store, its two lists fused by reciprocal rank in `QueryFusionRetriever`; no query is made up by a model."""
+    """The same store, its two lists fused by rank in `QueryFusionRetriever`; no model makes up further queries."""
 
     def __init__(self, where: Where, known: Known) -> None:
         super().__init__(where, known)
         # The vector of a topic comes with it; the embedder is never asked.
         index = VectorStoreIndex.from_vector_store(self._store, embed_model=MockEmbedding(where.dimensions))
         lists = [
-            index.as_retriever(
-                vector_store_query_mode=mode, similarity_top_k=where.listed, sparse_top_k=where.listed
-            )
+            index.as_retriever(vector_store_query_mode=mode, similarity_top_k=where.listed, sparse_top_k=where.listed)
             for mode in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.SPARSE)
         ]
         self._fused = QueryFusionRetriever(
-            lists, llm=MockLLM(), mode="reciprocal_rerank", num_queries=1, use_async=False, similarity_top_k=where.listed
+            lists,
+            llm=MockLLM(),
+            mode="reciprocal_rerank",
+            num_queries=1,
+            use_async=False,
+            similarity_top_k=where.listed,
         )
 
     def recall(self, topic: Text, k: int) -> list[str]:

@@ -125,7 +125,4 @@ def load_texts(path: Path, start: int = 0, stop: int | None = None) -> list[Text
     vectors = np.array(np.load(path.with_suffix(".npy"), mmap_mode="r")[start:stop])
     lines = path.with_suffix(".jsonl").read_text().split("\n")
     rows = (json.loads(line) for line in lines[start:stop])
-    return [
-        Text(row["id"], row["text"], vector, row["fields"])
-        for row, vector in zip(rows, vectors, strict=True)
-    ]
+    return [Text(row["id"], row["text"], vector, row["fields"]) for row, vector in zip(rows, vectors, strict=True)]
