@@ -33,6 +33,7 @@ from scripts.bench_ingress import ingress
 from scripts.bench_past import past, receipts
 from scripts.bench_peers import SIZES, found, peers
 from scripts.bench_people import people
+from scripts.bench_quick import quick
 from scripts.bench_sizes import found_enough, sizes
 from scripts.bench_timing import in_turn, progress, ratio, spread
 
@@ -77,16 +78,11 @@ class DenseWords:
         return self._known[term]
 
 
-class Bench:
-    """One server, the tenants on it, and the figures so far."""
+class Texts:
+    """Made-up findings and topics of real words; the same in every run."""
 
-    def __init__(self, home: Path, entries: int) -> None:
-        self.home = home
-        self.entries = entries
+    def __init__(self) -> None:
         self.rng = random.Random(20260102)
-        self.figures: dict[str, Any] = {"entries": entries, "tenants": OTHER_TENANTS + 1}
-        settings = Settings.load(home=home, embedder="none")
-        self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(DenseWords()))
 
     def sentence(self, count: int) -> str:
         """Some words of prose, from anywhere in it."""
@@ -104,6 +100,18 @@ class Bench:
             "id": str(number),
             "source": "bench",
         }
+
+
+class Bench(Texts):
+    """One server, the tenants on it, and the figures so far."""
+
+    def __init__(self, home: Path, entries: int) -> None:
+        super().__init__()
+        self.home = home
+        self.entries = entries
+        self.figures: dict[str, Any] = {"entries": entries, "tenants": OTHER_TENANTS + 1}
+        settings = Settings.load(home=home, embedder="none")
+        self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(DenseWords()))
 
     def fill(self) -> TenantMemory:
         """Twenty tenants, one of them large; all embedded; statistics and visibility maps fresh."""
@@ -250,10 +258,14 @@ class Bench:
         self.figures["idle_up_rss_mb"] = round(int(line.split()[1]) / 1024)
 
 
-def main() -> None:
-    """Run everything and print the figures."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the entries and rounds")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a few ratios only, status 1 where one is beyond its limit; with --sizes or --peers a tenth of everything",
+    )
+    parser.add_argument("--tolerance", type=float, default=1.0, help="of --quick: times the limits")
     parser.add_argument("--incidents", type=Path, help="JSON Lines of incidents, imported and embedded for real")
     parser.add_argument("--sizes", action="store_true", help="measure how everything grows with size, and nothing else")
     parser.add_argument("--tenants", type=int, default=20, help="of --sizes: tenants of 5,000 entries")
@@ -278,53 +290,75 @@ def main() -> None:
     parser.add_argument("--peers-vectors", type=Path, help="of --peers-judged: a file that keeps the model's vectors")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
+    if any(len(files) not in (3, 4) for files in arguments.peers_judged or ()):
+        parser.error("--peers-judged takes CORPUS TOPICS QRELS [FIELD]")
+    return arguments
+
+
+def main() -> None:
+    """Measure what is asked for, and print the figures."""
+    arguments = _arguments()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    share = 10 if arguments.quick else 1
-    with tempfile.TemporaryDirectory(prefix="grandbo-bench-", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        bench = Bench(Path(folder) / "home", ENTRIES // share)
-        if arguments.sizes:
-            bench.grandbo.close()
-            how = {"tenants": arguments.tenants, "logged": arguments.logged, "largest": arguments.largest}
-            figures = sizes(
-                bench.home, bench.finding, bench.sentence, incidents=arguments.incidents, share=share, **how
-            )
-            progress("")
-            print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
-            sys.exit(0 if found_enough(figures) else 1)
-        if arguments.peers or arguments.peers_judged:
-            bench.grandbo.close()
-            figures = {}
-            if arguments.peers:
-                of = {"sizes": arguments.peers_entries, "incidents": arguments.incidents}
-                figures |= peers(Path(folder) / "speed", bench.finding, bench.sentence, share=share, **of)
-            if arguments.peers_judged:
-                judged = arguments.peers_judged
-                figures |= found(Path(folder) / "finding", judged, vectors=arguments.peers_vectors)
-            progress("")
-            print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
-            return
-        try:
-            memory = bench.fill()
-            bench.recall(memory, 200 // share)
-            bench.write(300 // share)
-            bench.replay(memory)
-            bench.figures["receipts"] = receipts(bench.grandbo, memory, bench.sentence, 400 // share)
-            bench.figures["past"] = past(bench.grandbo, bench.finding, bench.sentence, 20_000 // share, 100 // share)
-            bench.figures["people"] = people(bench.grandbo, bench.sentence, 1_000 // share, 200 // share)
-            bench.idle_memory()
-            with bench.admin() as conn:
-                bench.figures["ingress"] = ingress(bench.grandbo, conn, bench.home, 2_000 // share)
-            bench.figures["doors"] = doors(bench.home, 200 // share, 20 // share)
-            if arguments.incidents:
-                bench.real(arguments.incidents)
-        finally:
-            bench.grandbo.close()
+    with tempfile.TemporaryDirectory(prefix="grandbo-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        figures, status = _measured(folder, arguments)
     progress("")
-    print(json.dumps(bench.figures) if arguments.json else json.dumps(bench.figures, indent=2))
+    print(json.dumps(figures) if arguments.json else json.dumps(figures, indent=2))
+    sys.exit(status)
+
+
+def _measured(folder: Path, arguments: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    """What was asked for, and the status to end with."""
+    share = 10 if arguments.quick else 1
+    if arguments.peers or arguments.peers_judged:
+        return _peers(folder, arguments, share), 0
+    bench = Bench(folder / "home", ENTRIES // share)
+    if arguments.sizes:
+        bench.grandbo.close()
+        how = {"tenants": arguments.tenants, "logged": arguments.logged, "largest": arguments.largest}
+        figures = sizes(bench.home, bench.finding, bench.sentence, incidents=arguments.incidents, share=share, **how)
+        return figures, 0 if found_enough(figures) else 1
+    try:
+        if arguments.quick:
+            figures = quick(bench, arguments.tolerance)
+            return figures, 1 if figures["beyond"] else 0
+        return _everything(bench, arguments.incidents), 0
+    finally:
+        bench.grandbo.close()
+
+
+def _everything(bench: Bench, incidents: Path | None) -> dict[str, Any]:
+    """The figures of docs/benchmarks.md."""
+    memory = bench.fill()
+    bench.recall(memory, 200)
+    bench.write(300)
+    bench.replay(memory)
+    bench.figures["receipts"] = receipts(bench.grandbo, memory, bench.sentence, 400)
+    bench.figures["past"] = past(bench.grandbo, bench.finding, bench.sentence, 20_000, 100)
+    bench.figures["people"] = people(bench.grandbo, bench.sentence, 1_000, 200)
+    bench.idle_memory()
+    with bench.admin() as conn:
+        bench.figures["ingress"] = ingress(bench.grandbo, conn, bench.home, 2_000)
+    bench.figures["doors"] = doors(bench.home, 200, 20)
+    if incidents:
+        bench.real(incidents)
+    return bench.figures
+
+
+def _peers(folder: Path, arguments: argparse.Namespace, share: int) -> dict[str, Any]:
+    """The figures of docs/peers.md."""
+    figures: dict[str, Any] = {}
+    if arguments.peers:
+        texts = Texts()
+        of = {"sizes": arguments.peers_entries, "incidents": arguments.incidents}
+        figures |= peers(folder / "speed", texts.finding, texts.sentence, share=share, **of)
+    if arguments.peers_judged:
+        figures |= found(folder / "finding", arguments.peers_judged, vectors=arguments.peers_vectors)
+    return figures
 
 
 if __name__ == "__main__":
