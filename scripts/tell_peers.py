@@ -73,7 +73,7 @@ HOLDS = {
     ),
     "mem0": (
         "meaning, a boost by words, a filter by user; spaCy, which it would take words' stems from, is not there,"
-        " because its models are no packages",
+        " because its model is fetched when it is first used",
         "a row and its vector, and a second record in SQLite; without a language model nothing is drawn from the text",
     ),
     "memgres": (
