@@ -26,7 +26,7 @@ ENTRIES = 500
 ROUNDS = 40
 REPLAYS = 3
 # At least twice what was measured, on an idle machine and on a crowded one; docs/benchmarks.md has both.
-LIMITS = {"recall": 12.0, "write": 16.0, "verify": 5.0, "rebuild": 30.0}
+LIMITS = {"recall": 16.0, "write": 16.0, "verify": 5.0, "rebuild": 30.0}
 
 LOG = "SELECT envelope, body, salt FROM grandbo.org_memory_events WHERE tenant_id = %s ORDER BY position"
 MAKE = "CREATE TABLE IF NOT EXISTS public.bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, document jsonb)"
