@@ -7,7 +7,6 @@ and what was typed is still there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -16,7 +15,7 @@ from grandbo.errors import CandidateDecided, GrandboError, InvalidInput, NotFoun
 from grandbo.memory.candidacy import CANDIDATE_ALLOWED, CANDIDATE_STATUSES
 from grandbo.memory.policy import visible_tiers
 from grandbo.memory.proposal import OWN_NAMES
-from grandbo.memory.reviewing import DEFAULT_PAGE
+from grandbo.memory.reviewing import cursor_behind, read_cursor
 from grandbo.types import KINDS, ORGANISATION_KINDS, new_id
 from grandbo.web.call import (
     Answer,
@@ -34,7 +33,6 @@ from grandbo.web.call import (
 )
 from grandbo.web.verbs import evidence_lines, read_evidence, read_lines, unix_lines
 
-_CURSOR = re.compile(r"(\d{1,3})-(\d{1,18})")
 _PLAIN = ("title", "summary", "body", "service", "kind", "visibility", "owner", "expires_at")
 _LISTED = ("tags", "applicability")
 
@@ -69,12 +67,14 @@ def show_queue(call: Call) -> View:
     status, kind = text(call.query, "status") or "pending", text(call.query, "kind")
     limit = number(call.query, "limit")
     found = call.memory.candidates(
-        status=status, kind=kind, mine=ticked(call.query, "mine"), limit=limit, after=_after(text(call.query, "after"))
+        status=status,
+        kind=kind,
+        mine=ticked(call.query, "mine"),
+        limit=limit,
+        after=read_cursor(text(call.query, "after")),
     )
-    is_full = len(found) == (limit or DEFAULT_PAGE)
-    more = f"{found[-1]['risk']}-{found[-1]['position']}" if found and is_full else None
     shown = {"asked": call.query, "statuses": CANDIDATE_STATUSES, "kinds": KINDS, "status": status}
-    return View("queue.html", {"candidates": found, "next": more}, shown)
+    return View("queue.html", {"candidates": found, "next": cursor_behind(found, limit)}, shown)
 
 
 def show_candidate(call: Call) -> View:
@@ -163,15 +163,6 @@ def _is_offered(call: Call, verb: str, found: Mapping[str, Any], is_own: bool) -
     if verb == "amend":
         return bool(found["may_decide"]) or call.may("govern") or (is_own and not call.memory.principal.read_only)
     return bool(found["may_decide"]) or (is_own and verb == "reopen" and call.may("govern"))
-
-
-def _after(given: str | None) -> tuple[int, int] | None:
-    if given is None:
-        return None
-    match = _CURSOR.fullmatch(given)
-    if match is None:
-        raise InvalidInput("after: it must be the `next` of the page before.", field="after")
-    return int(match[1]), int(match[2])
 
 
 PAGES = (
