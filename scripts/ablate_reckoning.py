@@ -1,4 +1,4 @@
-"""The two lists and their fusion, reckoned from what is stored by the rules of recall, so that a rule can be changed."""
+"""The two lists and their fusion, reckoned from what is stored by the rules of recall: a rule can be changed there."""
 
 from __future__ import annotations
 

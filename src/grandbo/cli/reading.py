@@ -205,12 +205,14 @@ def _match_lines(number: int, match: Match, explain: bool) -> list[str]:
 
 
 def why_matched(match: Match) -> str:
-    """Why it is in the list, signal by signal, and the score that the ranks add up to."""
+    """Why it is in the list, signal by signal, its part of the score, and the score that they add up to."""
     reasons = []
     if match.lexical:
-        reasons.append(f"words: rank {match.lexical.rank} ({plain(', '.join(match.lexical.terms))})")
+        terms = plain(", ".join(match.lexical.terms))
+        reasons.append(f"words: rank {match.lexical.rank} ({terms}), {match.lexical.part:.4f}")
     if match.semantic:
-        reasons.append(f"meaning: rank {match.semantic.rank}, distance {match.semantic.distance:.3f}")
+        near = f"distance {match.semantic.distance:.3f}, {match.semantic.part:.4f}"
+        reasons.append(f"meaning: rank {match.semantic.rank}, {near}")
     return f"{'; '.join(reasons) or 'not matched'}; score {match.score:.4f}"
 
 

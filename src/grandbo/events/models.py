@@ -342,7 +342,8 @@ class Policy(Part):
     `expiry_days`: 0 for a kind that does not expire, which is kept by review alone, every `review_days`.
     `stamps` empty: recall uses whatever space its process embeds in. `floor`: how many core references an answer
     without a match gives. Candidates of the second-approval kinds and tiers need two people; `pending_candidates` of
-    one principal may wait at once. `screening`: what becomes of a text, for each signal of the screen.
+    one principal may wait at once. `screening`: what becomes of a text, for each signal of the screen. `rrf_emphasis`:
+    how much more a place counts that stands out of its list; 0: ranks alone.
     """
 
     tiers: tuple[Text, ...]
@@ -351,6 +352,7 @@ class Policy(Part):
     expiry_days: dict[Text, Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]]
     review_days: dict[Text, Count]
     rrf_k: Count
+    rrf_emphasis: Annotated[int, Field(strict=True, ge=0, le=4)]
     candidates: Count
     lexical_floor_bp: BasisPoints
     lexical_alone_floor_bp: BasisPoints
@@ -371,11 +373,11 @@ class TenantCreated(EventBody):
     """
     The tenant's log begins; its stream is the tenant itself.
 
-    Version 1's policy had no stamps and no floor, version 2's said nothing about people.
+    Version 1's policy had no stamps and no floor, version 2's said nothing about people, version 3's had no emphasis.
     """
 
     EVENT_TYPE: ClassVar[str] = "tenant_created"
-    SCHEMA_VERSION: ClassVar[int] = 3
+    SCHEMA_VERSION: ClassVar[int] = 4
 
     name: Text
     policy: Policy
@@ -385,11 +387,11 @@ class PolicyChanged(EventBody):
     """
     The tenant decided otherwise: the whole policy as it is from here on, and what of it is new.
 
-    Version 1 said nothing about people.
+    Version 1 said nothing about people, version 2 had no emphasis.
     """
 
     EVENT_TYPE: ClassVar[str] = "policy_changed"
-    SCHEMA_VERSION: ClassVar[int] = 2
+    SCHEMA_VERSION: ClassVar[int] = 3
 
     name: Text
     policy: Policy

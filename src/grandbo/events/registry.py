@@ -112,6 +112,11 @@ def _without_people(document: Document) -> Document:
     return {**document, "policy": {**document["policy"], "people": people}}
 
 
+def _by_rank_alone(document: Document) -> Document:
+    """Before there was an emphasis, ranks alone were fused: what was answered then is answered so again."""
+    return {**document, "policy": {**document["policy"], "rrf_emphasis": 0}}
+
+
 def _whole_streams(document: Document) -> Document:
     """Before single revisions could be erased, streams went whole."""
     return {**document, "positions": []}
@@ -121,7 +126,9 @@ def _whole_streams(document: Document) -> Document:
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("tenant_created", 1): _policy_of_before,
     ("tenant_created", 2): _without_people,
+    ("tenant_created", 3): _by_rank_alone,
     ("policy_changed", 1): _without_people,
+    ("policy_changed", 2): _by_rank_alone,
     ("entry_recorded", 1): _recorded_of_before,
     ("entry_corrected", 1): _unscreened,
     ("entry_reclassified", 1): _unclassified,

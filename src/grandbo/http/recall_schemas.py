@@ -78,6 +78,7 @@ class LexicalDocument(Document):
 
     rank: int = Field(ge=1)
     terms: list[str]
+    part: float = Field(ge=0, description="How much of the match's score comes from this list.")
 
 
 class SemanticDocument(Document):
@@ -87,6 +88,7 @@ class SemanticDocument(Document):
 
     rank: int = Field(ge=1)
     distance: float
+    part: float = Field(ge=0, description="How much of the match's score comes from this list.")
 
 
 class MatchDocument(Document):

@@ -36,7 +36,13 @@ LONGEST_DAYS = 36_500
 STAMPS_LIMIT = 4
 TIERS_LIMIT = 16
 _TIER = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_RANGES = {"rrf_k": (1, 1_000), "candidates": (1, 200), "floor": (0, 3), "pending_candidates": (1, 100_000)}
+_RANGES = {
+    "rrf_k": (1, 1_000),
+    "rrf_emphasis": (0, 4),
+    "candidates": (1, 200),
+    "floor": (0, 3),
+    "pending_candidates": (1, 100_000),
+}
 
 _POSITION = sa.bindparam("position", type_=sa.BigInteger)
 _POLICY_AT = sa.select(policies.c.name, policies.c.policy, policies.c.from_position, policies.c.changed_at).where(

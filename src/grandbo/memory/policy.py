@@ -53,6 +53,7 @@ DEFAULT_POLICY = Policy(
     expiry_days={**dict.fromkeys(KINDS, 90), "runbook": 0, "reference": 0},
     review_days=dict.fromkeys(KINDS, 90),
     rrf_k=60,
+    rrf_emphasis=2,
     candidates=25,
     lexical_floor_bp=200,
     lexical_alone_floor_bp=5_000,

@@ -17,26 +17,36 @@ MODES: tuple[Mode, ...] = ("hybrid", "words", "meaning")
 
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """Place in the list by words, from 1, and the topic's terms that the entry has, rarest first."""
+    """
+    Place in the list by words, from 1, and the topic's terms that the entry has, rarest first.
+
+    `part`: how much of the match's score comes from this list.
+    """
 
     rank: int
     terms: tuple[str, ...]
+    part: float
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {"rank": self.rank, "terms": list(self.terms)}
+        return {"rank": self.rank, "terms": list(self.terms), "part": self.part}
 
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """Place in the list by meaning, from 1, and the cosine distance of the nearest window."""
+    """
+    Place in the list by meaning, from 1, and the cosine distance of the nearest window.
+
+    `part`: how much of the match's score comes from this list.
+    """
 
     rank: int
     distance: float
+    part: float
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {"rank": self.rank, "distance": self.distance}
+        return {"rank": self.rank, "distance": self.distance, "part": self.part}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from grandbo.finding_limits import FOLLOW_UP
+from grandbo.fusion import Fused
 from grandbo.memory.trust import Record, trust_of
 from grandbo.recall.answer import Lexical, Match, Semantic
 from grandbo.storage.database import Row
@@ -16,9 +17,11 @@ def open_follow_ups(evidence: list[dict[str, str]]) -> int:
     return sum(item["type"] == FOLLOW_UP for item in evidence)
 
 
-def match_of(row: Row, score: float, record: Record, instant: datetime, restated: tuple[UUID, ...] = ()) -> Match:
-    """The match that a row is, at an instant."""
-    lexical, semantic = row["lexical_rank"], row["semantic_rank"]
+def match_of(
+    row: Row, fused: Fused[UUID] | None, record: Record, instant: datetime, restated: tuple[UUID, ...] = ()
+) -> Match:
+    """The match that a row is, at an instant; without what the lists gave it, one that was not matched."""
+    by_words, by_meaning = (None, None) if fused is None else fused.parts
     return Match(
         entry_id=row["entry_id"],
         revision=row["revision"],
@@ -44,9 +47,9 @@ def match_of(row: Row, score: float, record: Record, instant: datetime, restated
         owner=row["owner"],
         applies_to=tuple(row["applicability"]),
         expired=row["expires_at"] <= instant,
-        score=score,
-        lexical=None if lexical is None else Lexical(lexical, _rarest_first(row)),
-        semantic=None if semantic is None else Semantic(semantic, row["distance"]),
+        score=0.0 if fused is None else fused.score,
+        lexical=None if by_words is None else Lexical(row["lexical_rank"], _rarest_first(row), by_words),
+        semantic=None if by_meaning is None else Semantic(row["semantic_rank"], row["distance"], by_meaning),
         restated_ids=restated,
     )
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from grandbo.errors import MomentUnknown
 from grandbo.events.log import READ_HEAD, Head, head_of
 from grandbo.events.models import Policy
-from grandbo.fusion import fuse
+from grandbo.fusion import Fused, fuse, nearness
 from grandbo.memory.policy import may, require, visible_tiers
 from grandbo.memory.restating import FOLD_VERSION
 from grandbo.memory.tenants import POLICY_IN_FORCE
@@ -257,7 +257,7 @@ def _floor(transaction: Transaction, setting: Setting) -> tuple[Match, ...]:
     ordered = sorted(rows, key=lambda row: (row["verified_at"] is None, _age(row), row["entry_id"]))
     around = look_around(transaction, setting.scope.tenant_id, setting.view, setting.position, ordered)
     instant = setting.scope.instant
-    return tuple(match_of(row, 0.0, around.records[row["entry_id"]], instant) for row in ordered)
+    return tuple(match_of(row, None, around.records[row["entry_id"]], instant) for row in ordered)
 
 
 def _age(row: Row) -> float:
@@ -292,24 +292,28 @@ def _matches(
     transaction: Transaction, setting: Setting, rows: list[Row], limit: int, *, ends: bool
 ) -> tuple[Match, ...]:
     """The best of what was found, each with what restates it folded in."""
-    fused = _fused(rows, setting.policy)
-    ranked, scores = [row for row, _ in fused], {row["entry_id"]: score for row, score in fused}
+    rows_by_id = {row["entry_id"]: row for row in rows if row["entry_id"] is not None}
+    fused = {found.item: found for found in _fused(rows_by_id, setting.policy)}
+    ranked = [rows_by_id[entry_id] for entry_id in fused]
     where = (transaction, setting.scope.tenant_id, setting.view, setting.position)
     around = look_around(*where, ranked, alike=may_restate(ranked) if setting.folds else (), ends=ends)
     kept = fold(ranked, around) if setting.folds else [(row, ()) for row in ranked]
     instant = setting.scope.instant
     return tuple(
-        match_of(row, scores[row["entry_id"]], around.records[row["entry_id"]], instant, restated)
+        match_of(row, fused[row["entry_id"]], around.records[row["entry_id"]], instant, restated)
         for row, restated in kept[:limit]
     )
 
 
-def _fused(rows: list[Row], policy: Policy) -> list[tuple[Row, float]]:
-    found = {row["entry_id"]: row for row in rows if row["entry_id"] is not None}
+def _fused(found: dict[UUID, Row], policy: Policy) -> list[Fused[UUID]]:
+    """The lists by words and by meaning, fused."""
     lexical = sorted((row["lexical_rank"], key) for key, row in found.items() if row["lexical_rank"] is not None)
     semantic = sorted((row["semantic_rank"], key) for key, row in found.items() if row["semantic_rank"] is not None)
-    rankings = [[key for _, key in lexical], [key for _, key in semantic]]
-    return [(found[key], score) for key, score in fuse(rankings, k=policy.rrf_k, limit=len(found))]
+    rankings = [
+        [(key, float(found[key]["lexical_score"])) for _, key in lexical],
+        [(key, nearness(found[key]["distance"])) for _, key in semantic],
+    ]
+    return fuse(rankings, k=policy.rrf_k, emphasis=policy.rrf_emphasis, limit=len(found))
 
 
 _NO_COUNTS = {"eligible": 0, "inapplicable": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}

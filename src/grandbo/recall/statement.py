@@ -66,8 +66,8 @@ def recall_query(
     The statement for one shape of scope, one view, the signals that run, and for a large scope how it is scanned.
 
     Gives at least one row. Each has the counts (`eligible`, `inapplicable`, `embedded`, `near_misses`,
-    `nearest_beyond`), the topic's terms `rarest_first`, and, unless nothing matched, one candidate with its rank, terms
-    and distance in either list.
+    `nearest_beyond`), the topic's terms `rarest_first`, and, unless nothing matched, one candidate with its rank in
+    either list, the score and terms of words, and the distance.
     """
     eligible, size = _eligible(view, shape) if scan is None else _counted(view, shape)
     semantic_list, near = _semantic_list(shape, view, eligible, scan) if semantic else _no_semantic_list()
@@ -86,6 +86,7 @@ def recall_query(
         sa.select(
             sa.func.coalesce(lexical_list.c.entry_id, semantic_list.c.entry_id).label("entry_id"),
             lexical_list.c.lexical_rank,
+            lexical_list.c.score.label("lexical_score"),
             lexical_list.c.matched_terms,
             semantic_list.c.semantic_rank,
             semantic_list.c.distance,

@@ -139,6 +139,7 @@ def no_words() -> tuple[sa.CTE, sa.CTE]:
         sa.select(
             sa.cast(sa.null(), sa.Uuid).label("entry_id"),
             sa.cast(sa.null(), sa.BigInteger).label("lexical_rank"),
+            sa.cast(sa.null(), sa.BigInteger).label("score"),
             sa.cast(sa.null(), pg.ARRAY(sa.Text)).label("matched_terms"),
         )
         .where(sa.false())

@@ -187,6 +187,11 @@ SECTIONS: tuple[Section, ...] = (
         "How recall finds and orders. Try a change on topics whose answer you know; the past keeps its own parameters.",
         (
             Control(("rrf_k",), "Constant of the fusion", hint="1 to 1,000; larger: the first places count for less"),
+            Control(
+                ("rrf_emphasis",),
+                "Emphasis on what stands out of its list",
+                hint="0 to 4; 0: ranks decide alone",
+            ),
             Control(("candidates",), "Entries of each list that are fused", hint="1 to 200"),
             Control(
                 ("lexical_floor_bp",),

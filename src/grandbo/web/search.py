@@ -6,12 +6,11 @@ from typing import Any
 
 from grandbo.errors import GrandboError
 from grandbo.memory.policy import ROLES
-from grandbo.recall.answer import MODES, Answer, Match
+from grandbo.recall.answer import MODES
 from grandbo.recall.question import ASKABLE_STATUSES
 from grandbo.types import KINDS
 from grandbo.web.call import Call, Page, View, chosen, moment, number, text, ticked
 
-_EXACTNESS = 1e-9
 _LIMITS = (5, 10, 20)
 
 
@@ -28,7 +27,6 @@ def show_search(call: Call) -> View:
         "error": None,
         "block": None,
         "difference": None,
-        "parts_of": {},
         "wanted_kinds": call.query.getlist("kind"),
         "wanted_statuses": call.query.getlist("status"),
     }
@@ -67,23 +65,7 @@ def _answered(call: Call, topic: str, shown: dict[str, Any]) -> View:
     if ticked(call.query, "block"):
         data["block"] = call.memory.context_block(answer, topic).as_dict()
         shown |= {"block": data["block"]}
-    return View("search.html", data, shown | {"parts_of": _parts(call, answer)})
-
-
-def _parts(call: Call, answer: Answer) -> dict[str, dict[str, float]]:
-    """What each list adds to a score; left out where another constant was in force and they would not sum to it."""
-    constant = call.memory.tenant.policy.rrf_k
-    parts = {}
-    for match in answer.matches:
-        made = _parts_of(match, constant)
-        if abs(sum(made.values()) - match.score) < _EXACTNESS:
-            parts[str(match.entry_id)] = made
-    return parts
-
-
-def _parts_of(match: Match, constant: int) -> dict[str, float]:
-    ranks = {"words": match.lexical, "meaning": match.semantic}
-    return {name: 1 / (constant + found.rank) for name, found in ranks.items() if found is not None}
+    return View("search.html", data, shown)
 
 
 PAGES = (Page("/search", show_search),)

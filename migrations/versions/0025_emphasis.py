@@ -1,0 +1,19 @@
+"""The emphasis on what stands out of its list: none in any policy of before."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0025"
+down_revision = "0023"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    for schema in ("grandbo", "grandbo_scratch"):
+        # A projection, so it may be brought to what the newer form of the same events gives. Row-level security holds
+        # for the owner too, and no tenant is bound here.
+        op.execute(f"ALTER TABLE {schema}.org_memory_policies NO FORCE ROW LEVEL SECURITY")
+        op.execute(f"""UPDATE {schema}.org_memory_policies SET policy = policy || '{{"rrf_emphasis": 0}}'::jsonb""")
+        op.execute(f"ALTER TABLE {schema}.org_memory_policies FORCE ROW LEVEL SECURITY")
