@@ -3,91 +3,101 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 from scripts.ablate_corpus import Asked, Corpus, Numbers, Vectors
 
-FLOOR_BP = 200
-ALONE_FLOOR_BP = 5_000
+from grandbo.fusion import fuse, nearness
+from grandbo.memory.policy import DEFAULT_POLICY
 
-
-class Listed(NamedTuple):
-    """
-    One list, best first.
-
-    `measure` is a score of words, or a distance; `shared` is the covered part of the topic's weight, 0 to 1.
-    """
-
-    entries: list[int]
-    measure: list[float]
-    shared: list[float]
+Measured = list[tuple[int, float]]
+Fusing = Callable[[Measured, Measured], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Both lists of a topic with their gates in force."""
+    """Both lists of a topic, best first, gates in force: by words with scores, by meaning with distances; and how much
+    of the topic's weight the first by words has, 0 to 1."""
 
-    words: Listed
-    meaning: Listed
-
-
-def lists_of(corpus: Corpus, asked: Asked, candidates: int = 25) -> Lists:
-    """Both lists, as recall makes them."""
-    meaning = meaning_list(corpus, asked.vector, candidates)
-    is_alone = corpus.is_embedded and not meaning.entries
-    floor = ALONE_FLOOR_BP if is_alone else FLOOR_BP
-    return Lists(words_list(corpus, dict.fromkeys(asked.terms, 1.0), floor, candidates), meaning)
+    words: Measured
+    meaning: Measured
+    covered: float
 
 
-def words_list(corpus: Corpus, topic: dict[str, float], floor_bp: int, candidates: int) -> Listed:
-    """BM25 over the postings; each term of the topic counts as often as it is given to."""
-    count = len(corpus.documents)
-    score, shared = np.zeros(count), np.zeros(count)
-    mass = 0.0
-    for term, times in topic.items():
-        entries, weights = corpus.postings.get(term, _NONE)
-        rarity = times * _rarity(len(entries), count)
-        mass += rarity
-        score[entries] += rarity * weights
-        shared[entries] += rarity
-    passed = np.flatnonzero((shared > 0) & (shared * 10_000 >= mass * floor_bp))
-    best = passed[np.lexsort((passed, -score[passed]))][:candidates]
-    return Listed(best.tolist(), score[best].tolist(), (shared[best] / max(mass, 1)).tolist())
+@dataclass(slots=True)
+class Reckoner:
+    """
+    Lists of a corpus' topics, kept once made.
+
+    Attributes:
+        windows: which windows count; all unless given.
+    """
+
+    corpus: Corpus
+    windows: npt.NDArray[np.bool_] | None = None
+    _made: dict[tuple[str, int], Lists] = field(default_factory=dict)
+
+    def lists(self, name: str, candidates: int = DEFAULT_POLICY.candidates) -> Lists:
+        """Both lists of a topic, as recall makes them."""
+        if (name, candidates) not in self._made:
+            asked = self.corpus.topics[name]
+            self._made[name, candidates] = self.lists_of(asked, self.distances(asked.vector), candidates)
+        return self._made[name, candidates]
+
+    def lists_of(self, asked: Asked, distance: Vectors, candidates: int = DEFAULT_POLICY.candidates) -> Lists:
+        """Both lists of a topic whose distances are given."""
+        meaning = _first(distance, np.flatnonzero(distance < self.corpus.cutoff), candidates)
+        is_alone = self.corpus.is_embedded and not meaning
+        floor = DEFAULT_POLICY.lexical_alone_floor_bp if is_alone else DEFAULT_POLICY.lexical_floor_bp
+        words, covered = self._words(asked, floor, candidates)
+        return Lists(words, meaning, covered)
+
+    def distances(self, vector: Vectors) -> Vectors:
+        """Of each entry its nearest window's cosine distance; 2 where it has none."""
+        found = np.full(len(self.corpus.documents), 2, np.float32)
+        distance = 1 - self.corpus.windows @ vector
+        counts = slice(None) if self.windows is None else self.windows
+        np.minimum.at(found, self.corpus.owner[counts], distance[counts])
+        return found
+
+    def _words(self, asked: Asked, floor_bp: int, candidates: int) -> tuple[Measured, float]:
+        """BM25 over the postings, and the covered share of the best."""
+        whole = len(self.corpus.documents)
+        score, shared = np.zeros(whole, np.int64), np.zeros(whole, np.int64)
+        mass = 0
+        for term in asked.terms:
+            entries, weights = self.corpus.postings.get(term, _NONE)
+            rarity = _rarity(len(entries), whole)
+            mass += rarity
+            score[entries] += rarity * weights
+            shared[entries] += rarity
+        passed = np.flatnonzero((shared > 0) & (shared * 10_000 >= mass * floor_bp))
+        found = [(entry, -low) for entry, low in _first(-score, passed, candidates)]
+        return found, float(shared[found[0][0]] / mass) if found else 0.0
 
 
-def distances(corpus: Corpus, vector: Vectors) -> Vectors:
-    """Of each entry its nearest window's cosine distance; 2 where it has none."""
-    found = np.full(len(corpus.documents), 2, np.float32)
-    np.minimum.at(found, corpus.owner, 1 - corpus.windows @ vector)
-    return found
+def in_use(words: Measured, meaning: Measured, k: int = 60, emphasis: int = 2) -> list[int]:
+    """The product's own fusion."""
+    near = [(entry, nearness(distance)) for entry, distance in meaning]
+    return [found.item for found in fuse([words, near], k=k, emphasis=emphasis, limit=1_000)]
 
 
-def meaning_list(corpus: Corpus, vector: Vectors, candidates: int) -> Listed:
-    """The nearest within the cutoff."""
-    return nearest(distances(corpus, vector), corpus.cutoff, candidates)
-
-
-def nearest(distance: Vectors, cutoff: float, candidates: int) -> Listed:
-    """The nearest within a cutoff, of distances that are given."""
-    near = np.flatnonzero(distance < cutoff)
-    best = near[np.lexsort((near, distance[near]))][:candidates]
-    return Listed(best.tolist(), distance[best].tolist(), [0.0] * len(best))
-
-
-def fused(lists: list[tuple[Listed, list[float]]], k: float) -> list[int]:
-    """Reciprocal rank fusion; each entry of a list with its weight."""
+def weighted(lists: list[tuple[Measured, list[float]]], k: int = 60) -> list[int]:
+    """Reciprocal rank fusion with a weight for each place of each list."""
     scores: dict[int, float] = {}
     for listed, weights in lists:
-        for rank, (entry, weight) in enumerate(zip(listed.entries, weights, strict=True), start=1):
+        for rank, ((entry, _), weight) in enumerate(zip(listed, weights, strict=True), start=1):
             scores[entry] = scores.get(entry, 0.0) + weight / (k + rank)
     return sorted(scores, key=lambda entry: (-scores[entry], entry))
 
 
-def even(listed: Listed, weight: float = 1.0) -> list[float]:
-    """The same weight for all of a list."""
-    return [weight] * len(listed.entries)
+def _first(measure: npt.NDArray[np.generic], among: Numbers, count: int) -> Measured:
+    """The lowest by a measure, then by entry."""
+    best = among[np.lexsort((among, measure[among]))][:count]
+    return [(int(entry), float(measure[entry])) for entry in best]
 
 
 def _rarity(n: int, whole: int) -> int:

@@ -35,7 +35,7 @@ MATCH = Match(
     external_id=None,
     visibility="team",
     score=0.03,
-    lexical=Lexical(1, ("queue",)),
+    lexical=Lexical(1, ("queue",), 0.03),
     semantic=None,
 )
 SEARCHED = Searched(

@@ -76,13 +76,16 @@ def expected(
         ranked = _lexical_of_large(cursor, tenant_id, eligible, standing, asked, floor_bp, scan)
     lexical = ranked if words else []
     scores: defaultdict[UUID, float] = defaultdict(float)
-    for ranking in (lexical, [entry for entry, _ in semantic]):
-        for rank, entry in enumerate(ranking, start=1):
-            scores[entry] += 1 / (60 + rank)
+    for ranking in (lexical, [(entry, 1 - distance) for entry, distance in semantic]):
+        mean = sum(measure for _, measure in ranking) / max(1, len(ranking))
+        for rank, (entry, measure) in enumerate(ranking, start=1):
+            scores[entry] += (measure / mean) ** 2 / (60 + rank)
     ordered = sorted(scores, key=lambda entry: (-scores[entry], entry))
     restated = _folded(cursor, tenant_id, ordered, {row["entry_id"]: row for row in entries})
     ids = list(restated)[:limit]
-    return Expected(ids, {entry: restated[entry] for entry in ids}, lexical, semantic, len(eligible))
+    return Expected(
+        ids, {entry: restated[entry] for entry in ids}, [entry for entry, _ in lexical], semantic, len(eligible)
+    )
 
 
 def _folded(
@@ -198,13 +201,15 @@ def _scores(
     return score, shared
 
 
-def _lexical(cursor: Any, tenant_id: UUID, eligible: set[UUID], asked: list[str], floor_bp: int) -> list[UUID]:
+def _lexical(
+    cursor: Any, tenant_id: UUID, eligible: set[UUID], asked: list[str], floor_bp: int
+) -> list[tuple[UUID, int]]:
     postings = _postings(cursor, tenant_id, eligible, asked)
     rarity = _rarities(postings, len(eligible))
     whole = sum(rarity.values())
     score, shared = _scores(postings, rarity, set(asked))
     kept = [entry for entry in score if shared[entry] * 10_000 >= whole * floor_bp]
-    return sorted(kept, key=lambda entry: (-score[entry], entry))[:25]
+    return [(entry, score[entry]) for entry in sorted(kept, key=lambda entry: (-score[entry], entry))[:25]]
 
 
 def _lexical_of_large(
@@ -215,7 +220,7 @@ def _lexical_of_large(
     asked: list[str],
     floor_bp: int,
     scan: Scan,
-) -> list[UUID]:
+) -> list[tuple[UUID, int]]:
     postings = _postings(cursor, tenant_id, standing, asked)
     rarity = _rarities(postings, len(standing))
     by_rarity = sorted(asked, key=lambda term: (len(postings[term]), term))
@@ -232,4 +237,4 @@ def _lexical_of_large(
     score, shared = _scores(postings, rarity, set(asked))
     whole = sum(rarity.values())
     kept = [entry for entry in deep & eligible if shared[entry] * 10_000 >= whole * floor_bp]
-    return sorted(kept, key=lambda entry: (-score[entry], entry))[:25]
+    return [(entry, score[entry]) for entry in sorted(kept, key=lambda entry: (-score[entry], entry))[:25]]

@@ -306,7 +306,7 @@ class TestItems:
     def test_what_matched_by_meaning_alone_is_excerpted_around_the_topic(self) -> None:
         """The topic's own terms say where."""
         body = PROSE * 60 + "Disk full again. " + PROSE * 60
-        semantic = match_of(1, lexical=None, semantic=Semantic(1, 0.3))
+        semantic = match_of(1, lexical=None, semantic=Semantic(1, 0.3, 0.03))
 
         assert "Disk full again." in block_of(semantic, bodies=[body], terms=("disk",), budget=500).text
 
