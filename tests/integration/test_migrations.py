@@ -113,6 +113,8 @@ class TestReleased:
                 versions = [(event["event_type"], event["schema_version"]) for event in memory.events()]
                 assert None is memory.verify().first_bad
                 assert memory.check_rebuild().ok
+                # What was answered before there was an emphasis must be answered so again.
+                assert 0 == memory.policy().policy.rrf_emphasis
                 found = memory.query_topic("checkout queue stalled after the lease renewal failed").matches
                 changed = memory.reclassify(
                     found[0].entry_id, applicability=["broker <3"], owner="platform", reason="it was fixed in 3"

@@ -108,6 +108,9 @@ class TestChange:
             {"rrf_k": 0},
             {"rrf_k": 1.5},
             {"rrf_k": float("nan")},
+            {"rrf_emphasis": -1},
+            {"rrf_emphasis": 5},
+            {"rrf_emphasis": 0.5},
             {"candidates": 1_000_000},
             {"floor": 4},
             {"lexical_floor_bp": -1},
@@ -207,16 +210,30 @@ class TestRecall:
         with Grandbo.open(settings=database.settings(), embedder=old) as grandbo:
             assert None is grandbo.tenant(tenant_name).query_topic(TOPIC).searched.degraded
 
-    def test_ranking_parameters_are_of_their_time(self, memory: TenantMemory) -> None:
+    @pytest.mark.parametrize("changes", [{"rrf_k": 10}, {"rrf_emphasis": 4}])
+    def test_ranking_parameters_are_of_their_time(self, memory: TenantMemory, changes: dict[str, int]) -> None:
         """An answer as of before the change has the scores of before it."""
         memory.record_finding(make_finding())
+        memory.record_finding(make_finding(title="The mail queue stalled", summary="", body="Nobody was paged."))
         before = memory.query_topic(TOPIC)
-        memory.change_policy({"rrf_k": 10}, reason="r")
+        memory.change_policy(changes, reason="r")
         after = memory.query_topic(TOPIC)
         then = memory.query_topic(TOPIC, as_of_position=before.position)
 
-        assert before.matches[0].score == then.matches[0].score
+        assert 2 == len(before.matches)
+        assert before.matches == then.matches
         assert before.matches[0].score < after.matches[0].score
+
+    def test_without_emphasis_ranks_decide_alone(self, memory: TenantMemory) -> None:
+        """Then a score is the sum of 1 / (k + rank), as it was before there was an emphasis."""
+        memory.record_finding(make_finding())
+        memory.record_finding(make_finding(title="The mail queue stalled", summary="", body="Nobody was paged."))
+        memory.change_policy({"rrf_emphasis": 0}, reason="as before")
+        memory.embed()
+
+        for match in memory.query_topic(TOPIC).matches:
+            ranks = [found.rank for found in (match.lexical, match.semantic) if found is not None]
+            assert sum(1 / (60 + rank) for rank in ranks) == match.score
 
 
 class TestFloor:

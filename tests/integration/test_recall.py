@@ -72,6 +72,8 @@ class TestAgainstBruteForce:
         assert wanted.ids == [match.entry_id for match in answer.matches]
         assert wanted.restated == {match.entry_id: list(match.restated_ids) for match in answer.matches}
         assert wanted.eligible == answer.searched.eligible
+        for match in answer.matches:
+            assert match.score == sum(found.part for found in (match.lexical, match.semantic) if found is not None)
         lexical = {match.entry_id: match.lexical.rank for match in answer.matches if match.lexical}
         assert {entry: rank for rank, entry in enumerate(wanted.lexical, 1) if entry in lexical} == lexical
         for match in answer.matches:

@@ -42,6 +42,8 @@ _NAMESPACES = ("", "payments", "search")
 _POLICIES: tuple[dict[str, Any], ...] = (
     {"rrf_k": 20},
     {"rrf_k": 60},
+    {"rrf_emphasis": 0},
+    {"rrf_emphasis": 2},
     {"candidates": 4},
     {"candidates": 25},
     {"floor": 2},
