@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from scripts.ablate_corpus import Corpus, read_corpus
 from scripts.ablate_reckoning import Reckoner
@@ -23,7 +23,8 @@ from grandbo.evaluation.asking import DEPTH, Asked
 from grandbo.evaluation.measures import MEASURES, Scores, difference, scores_of
 from grandbo.library import Grandbo
 
-Table = dict[str, dict[str, Scores]]
+OfVariant = dict[str, Scores]
+Table = dict[str, OfVariant]
 _CHOSEN_BY = ("recall@5", "ndcg@10")
 
 
@@ -71,7 +72,7 @@ def _table(corpus: Corpus, judged: JudgedSet, grandbo: Grandbo) -> Table:
     return found
 
 
-def _scores(corpus: Corpus, order: Order, relevant: Mapping[str, frozenset[str]]) -> Scores | Any:
+def _scores(corpus: Corpus, order: Order, relevant: Mapping[str, frozenset[str]]) -> OfVariant:
     answers = {
         name: Asked(tuple(corpus.documents[entry] for entry in order(name)[:DEPTH]), True, None) for name in relevant
     }
@@ -90,11 +91,11 @@ def _print(tables: dict[str, Table]) -> None:
         print(f"| {variant} | {' | '.join(cells)} |")
 
 
-def _cell(scores: dict[str, Scores] | Any, base: Any) -> str:
+def _cell(scores: OfVariant, base: OfVariant | None) -> str:
     shown = []
     for measure in _CHOSEN_BY:
         values = scores[measure]
-        text = f"{sum(values.values()) / len(values):.3f}"
+        text = f"{statistics.fmean(values.values()):.3f}"
         if base is not None:
             text += f" ({_signed(difference(values, base[measure]))})"
         shown.append(text)
@@ -121,8 +122,8 @@ def _print_chosen(tables: dict[str, Table]) -> None:
         print(f"| {name} | {best} | {_cell(table[best], None)} | {gains} |")
 
 
-def _worth(scores: Any) -> float:
-    return sum(sum(scores[measure].values()) / len(scores[measure]) for measure in _CHOSEN_BY)
+def _worth(scores: OfVariant) -> float:
+    return sum(statistics.fmean(scores[measure].values()) for measure in _CHOSEN_BY)
 
 
 def _tell(text: str) -> None:
