@@ -77,6 +77,11 @@ def check_text(value: str, field: str, *, limit: int, single_line: bool = False)
     return value
 
 
+def storable(value: str, *, single_line: bool = False) -> str:
+    """The text with a space for each character that `check_text` refuses."""
+    return (_BAD_IN_LINE if single_line else _BAD_IN_TEXT).sub(" ", value)
+
+
 def terms(text: str) -> list[str]:
     """
     Terms of a text, in order, with repetitions.

@@ -24,6 +24,7 @@ from grandbo.evaluation import (
     report_of,
 )
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.importing import parse_line
 from grandbo.sample import sample_lines
 from tests.support.cli import Cli, write_lines
 from tests.support.postgres import TestDatabase
@@ -84,6 +85,17 @@ class TestFiles:
         """An error says which file and line, and what belongs there."""
         with pytest.raises(InvalidInput, match=wanted):
             read_judged_set(*_files(tmp_path, topics, judgements))
+
+    def test_a_document_of_old_has_its_control_characters_taken_out(self, tmp_path: Path) -> None:
+        """The import would refuse the line, and a corpus is measured, not mended by hand."""
+        corpus, topics, qrels = _files(tmp_path, TOPICS, "a b 1\n")
+        write_lines(
+            corpus, [{"id": "a", "title": "Disk\x08full", "text": "It\x1b[0m filled\nup.", "summary": "So\x07!"}]
+        )
+
+        found = parse_line(read_judged_set(corpus, topics, qrels).documents["a"], "finding")
+
+        assert ("Disk full", "It [0m filled\nup.", "So !") == (found.title, found.body, found.summary)
 
     def test_an_id_stands_once(self, tmp_path: Path) -> None:
         """Two topics of one id would share a judgement."""

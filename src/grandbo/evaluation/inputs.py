@@ -11,6 +11,7 @@ from typing import Any
 from grandbo.errors import InvalidInput, NotJSON
 from grandbo.finding_limits import TITLE_LIMIT
 from grandbo.memory.importing import parse_json, read_lines
+from grandbo.text import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,13 @@ def read_topics(path: Path, *, topic_field: str = "text") -> dict[str, str]:
 
 
 def _importable(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """The row with what a record must have: a title of a title's length, a text, and a source."""
-    title = row.get("title")
+    """The row with what a record must have: a title of a title's length, texts that can be stored, and a source."""
+    title, body, summary = row.get("title"), row.get("body") or row.get("text") or "", row.get("summary")
     document = {
         **row,
-        "title": title[:TITLE_LIMIT] if isinstance(title, str) else title,
-        "body": row.get("body") or row.get("text") or "",
+        "title": storable(title, single_line=True)[:TITLE_LIMIT] if isinstance(title, str) else title,
+        "body": storable(body) if isinstance(body, str) else body,
+        "summary": storable(summary) if isinstance(summary, str) else summary,
         "source": row.get("source") or "evaluation",
     }
     if not (row.get("source_url") or row.get("evidence")):
