@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -13,13 +12,12 @@ Item = TypeVar("Item", bound=Hashable)
 _LEAST_NEARNESS = 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class Fused(Generic[Item]):
+class Fused(NamedTuple, Generic[Item]):
     """An item, its score, and the part of it that each list gave; None for a list that does not hold the item."""
 
     item: Item
     score: float
-    parts: tuple[float | None, ...]
+    parts: Sequence[float | None]
 
 
 def fuse(rankings: Sequence[Sequence[tuple[Item, float]]], *, k: int, emphasis: int, limit: int) -> list[Fused[Item]]:
@@ -33,13 +31,16 @@ def fuse(rankings: Sequence[Sequence[tuple[Item, float]]], *, k: int, emphasis: 
     Args:
         rankings: a measure is above 0, and larger is better.
     """
+    scores: dict[Item, float] = {}
     parts: dict[Item, list[float | None]] = {}
     for place, ranking in enumerate(rankings):
         weights = _standing_out([measure for _, measure in ranking], emphasis)
         for rank, ((item, _), weight) in enumerate(zip(ranking, weights, strict=True), start=1):
-            parts.setdefault(item, [None] * len(rankings))[place] = weight / (k + rank)
-    fused = [Fused(item, sum(part for part in given if part), tuple(given)) for item, given in parts.items()]
-    return sorted(fused, key=lambda found: (-found.score, found.item))[:limit]
+            part = weight / (k + rank)
+            scores[item] = scores.get(item, 0.0) + part
+            parts.setdefault(item, [None] * len(rankings))[place] = part
+    best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+    return [Fused(item, score, parts[item]) for item, score in best]
 
 
 def nearness(distance: float) -> float:
@@ -47,9 +48,13 @@ def nearness(distance: float) -> float:
     return max(1.0 - distance, _LEAST_NEARNESS)
 
 
-def _standing_out(measures: Sequence[float], emphasis: int) -> Iterable[float]:
-    if not measures:
-        return []
-    # Exact sums and plain products: the same on every machine, which a power need not be.
-    mean = math.fsum(measures) / len(measures)
-    return [math.prod([measure / mean] * emphasis) for measure in measures]
+def _standing_out(measures: Sequence[float], emphasis: int) -> Sequence[float]:
+    """How far each stands out of them all, to the power of the emphasis."""
+    weights = [1.0] * len(measures)
+    if measures and emphasis:
+        # An exact sum and plain products: the same on every machine, which a power need not be.
+        mean = math.fsum(measures) / len(measures)
+        over_mean = [measure / mean for measure in measures]
+        for _ in range(emphasis):
+            weights = [weight * ratio for weight, ratio in zip(weights, over_mean, strict=True)]
+    return weights

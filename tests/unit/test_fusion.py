@@ -48,7 +48,7 @@ class TestFuse:
         """As in answers of before there was one, to the last bit."""
         fused = fuse([[("a", 7.0), ("b", 1.0)], [("c", 0.9), ("b", 0.8)]], k=60, emphasis=0, limit=1)
 
-        assert (1 / 62 + 1 / 62, (1 / 62, 1 / 62)) == (fused[0].score, fused[0].parts)
+        assert (1 / 62 + 1 / 62, [1 / 62, 1 / 62]) == (fused[0].score, fused[0].parts)
 
     @given(_rankings, _emphasis, st.integers(1, 20))
     def test_every_item_is_there_once_best_first_within_the_limit(
