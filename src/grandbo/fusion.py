@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 Item = TypeVar("Item", bound=Hashable)
 
 # What lies at a right angle to the topic, or beyond, is next to not near; not nothing, so that its rank still counts.
-_LEAST_NEARNESS = 0.001
+_LEAST_COSINE = 0.001
 
 
 class Fused(NamedTuple, Generic[Item]):
@@ -44,8 +44,14 @@ def fuse(rankings: Sequence[Sequence[tuple[Item, float]]], *, k: int, emphasis: 
 
 
 def nearness(distance: float) -> float:
-    """A cosine distance as a measure: the cosine, never below a thousandth."""
-    return max(1.0 - distance, _LEAST_NEARNESS)
+    """
+    A cosine distance as a measure: the cosine, to the power of one and a half.
+
+    Cosines of a list lie closer together than its scores by words do; the power draws them apart.
+    """
+    cosine = max(1.0 - distance, _LEAST_COSINE)
+    # A root is the same on every machine, which another power need not be.
+    return cosine * math.sqrt(cosine)
 
 
 def _standing_out(measures: Sequence[float], emphasis: int) -> Sequence[float]:

@@ -76,7 +76,7 @@ def expected(
         ranked = _lexical_of_large(cursor, tenant_id, eligible, standing, asked, floor_bp, scan)
     lexical = ranked if words else []
     scores: defaultdict[UUID, float] = defaultdict(float)
-    for ranking in (lexical, [(entry, 1 - distance) for entry, distance in semantic]):
+    for ranking in (lexical, [(entry, (1 - distance) ** 1.5) for entry, distance in semantic]):
         mean = sum(measure for _, measure in ranking) / max(1, len(ranking))
         for rank, (entry, measure) in enumerate(ranking, start=1):
             scores[entry] += (measure / mean) ** 2 / (60 + rank)

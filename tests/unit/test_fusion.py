@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,7 +85,17 @@ class TestFuse:
         assert fuse(lists, k=60, emphasis=emphasis, limit=100) == fuse(other, k=60, emphasis=emphasis, limit=100)
 
 
-@pytest.mark.parametrize(("distance", "expected"), [(0.0, 1.0), (0.25, 0.75), (1.0, 0.001), (2.0, 0.001)])
-def test_nearness_is_the_cosine_and_never_nothing(distance: float, expected: float) -> None:
-    """What lies at a right angle or beyond still has a measure, so that its rank counts."""
-    assert expected == nearness(distance)
+class TestNearness:
+    def test_what_is_nearer_measures_more(self) -> None:
+        """From the same to the opposite, as far as a right angle; beyond, all is as little, and never nothing."""
+        distances = [0.0, 0.2, 0.5, 0.64, 0.99, 1.0, 2.0]
+        measures = [nearness(distance) for distance in distances]
+
+        assert 1.0 == measures[0]
+        assert sorted(measures[:6], reverse=True) == measures[:6]
+        assert 6 == len(set(measures[:6]))
+        assert 0 < measures[5] == measures[6]
+
+    def test_it_is_the_cosine_to_the_power_of_one_and_a_half(self) -> None:
+        """Twice as near measures nearly three times as much."""
+        assert 0.125 == nearness(0.75)
