@@ -8,7 +8,7 @@ from tests.support.cli import Cli
 
 JUDGED = Path(__file__).parents[1] / "data" / "judged"
 # As measured on 2026-11-30, hybrid; 43 topics, so that one answer more or less moves a figure by 0.023.
-MEASURED = {"recall@5": 0.977, "recall@10": 1.000, "ndcg@10": 0.915, "mrr@10": 0.886, "answer_rate": 1.000}
+MEASURED = {"recall@5": 0.977, "recall@10": 1.000, "ndcg@10": 0.938, "mrr@10": 0.917, "answer_rate": 1.000}
 TOLERANCE = 0.05
 FALSE_ANSWERS = 0.1
 
@@ -33,4 +33,5 @@ def test_recall_of_real_runbooks_is_as_good_as_it_was() -> None:
     assert (103, 0) == (report["corpus"]["stored"], report["corpus"]["refused"])
     assert {} == {name: hybrid[name] for name, then in MEASURED.items() if hybrid[name] < then - TOLERANCE}
     assert FALSE_ANSWERS >= hybrid["false_answer_rate"]
-    assert hybrid["recall@5"] >= max(means["words"]["recall@5"], means["meaning"]["recall@5"])
+    for measure in ("recall@5", "ndcg@10"):
+        assert hybrid[measure] >= max(means["words"][measure], means["meaning"][measure])
