@@ -195,7 +195,7 @@ def _finding(found: dict[str, Any]) -> str:
         ]
         sized = {key: f"{each[key]:,}" for key in ("topics", "documents", "items")}
         tables.append(SET.format(name=name, rows="\n".join(rows), ahead=_who_finds_more(each["systems"]), **sized))
-    return FINDING.format(items=found["items"], listed=found["listed"], tables="\n".join(tables))
+    return FINDING.format(items=found["items"], tables="\n".join(tables))
 
 
 def _found_cells(measures: dict[str, Any], system: str) -> str:
@@ -307,8 +307,8 @@ FINDING = """## Finding more
 
 Judged sets, development halves ([evaluation.md](evaluation.md)). Grandbo as `grandbo eval` measures it: with its
 refusals, its screening, its folding and its cutoff. The others hold each window of a document as one item, with the
-vector that Grandbo has for it, and are asked for {items}; lists hold {listed} before they are fused, where one may say,
-which of 25, 50 and 120 suited them best; a document stands where its first window stands. Means with 95 % intervals;
+vector that Grandbo has for it; they are asked for {items} items, and their lists are as deep before they are fused: of
+25, 50 and 120 that suited them best. A document stands where its first item stands. Means with 95 % intervals;
 Grandbo minus each, topic by topic, resampled in pairs. All others answer any topic at all, also one of
 another world; Grandbo's cutoff, which keeps those out, is in its numbers.
 

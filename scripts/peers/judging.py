@@ -26,10 +26,9 @@ from grandbo.evaluation.measures import difference, interval, scores_of
 from grandbo.library import Grandbo
 from grandbo.settings import Settings
 
-# Enough items for the ten documents that are looked at, of twelve windows each.
-ITEMS = 120
-# Of 25, 50 and 120 the depth at which those that fuse two lists found most on incidents.
-LISTED = 50
+# How many items are asked for, and how deep lists are before they are fused: of 25, 50 and 120 that at which those that
+# fuse found most on incidents. Ten documents are among so many for each topic of incidents and of alerts.
+ITEMS = 50
 DOCUMENTS = 10
 KEEP_EVERY = 1_000
 MEASURED = ("recall@5", "ndcg@10")
@@ -101,7 +100,7 @@ def finding(folder: Path, given: Sequence[Sequence[str]], vectors: Path | None, 
     """Everybody's Recall@5 and nDCG@10 on each set, and Grandbo's minus theirs, topic by topic."""
     judged = [Judged.of(files) for files in given]
     kept = Kept(vectors)
-    figures: Figures = {"items": ITEMS, "listed": LISTED, "sets": {}, "versions": {}}
+    figures: Figures = {"items": ITEMS, "sets": {}, "versions": {}}
     with Ground(folder / "home") as ground:
         settings = Settings.load(home=folder / "home", embedder="none", pool_size=8)
         with Grandbo.open(settings=settings, embedder=Embedder(kept)) as grandbo:
@@ -127,7 +126,7 @@ def _measured(
     save_texts(folder / f"{judged.name}-topics", topics)
     for name in names:
         progress(f"{judged.name}: {name}")
-        child, versions[name] = ground.start(name, len(items[0].vector), place=judged.name, listed=LISTED)
+        child, versions[name] = ground.start(name, len(items[0].vector), place=judged.name, listed=ITEMS)
         child("fill", path=str(folder / f"{judged.name}-items"), start=0, stop=len(items))
         found = child("recall", path=str(folder / f"{judged.name}-topics"), start=0, stop=len(topics), k=ITEMS)
         child("close")

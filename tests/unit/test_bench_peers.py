@@ -138,7 +138,7 @@ class TestPage:
         systems = {"grandbo": of(0, 0), "mem0": of(0.01, 0.2), "memgres": of(-0.2, -0.01), "pghybrid": of(-0.1, 0.1)}
         one = {"documents": 1_092, "items": 2_500, "topics": 72, "systems": systems}
 
-        page = page_of({"finding": {"items": 120, "listed": 50, "sets": {"incidents": one}, "versions": {}}})
+        page = page_of({"finding": {"items": 50, "sets": {"incidents": one}, "versions": {}}})
 
         assert "Recall@5: more than mem0; less than memgres; 1 not told apart." in page
         assert "| memgres | 0.500 [0.400, 0.600] | \u22120.105 [\u22120.200, \u22120.010] |" in page
