@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,8 @@ HOLDS = {
         "a row and its vector, and a second record in SQLite; without a language model nothing is drawn from the text",
     ),
     "memgres": (
-        "meaning and words in two statements, fused by rank; a namespace; its counting of reads is switched off",
+        "meaning, by an index that is approximate, and words in two statements, fused by rank; a namespace; its"
+        " counting of reads is switched off",
         "a row, its words and its vector, and a hash-chained history of each memory",
     ),
     "eventsourcing": ("", "an event of an aggregate, numbered; no chain, nothing derived from it"),
@@ -86,6 +88,8 @@ NONE_OF_THEM = (
     "In these numbers none of the others runs under row-level security, chains the memory as a whole, leaves a receipt,"
     " answers as of a past moment, waits for a review, or says why an answer is empty. memgres chains and verifies the"
     " history of each memory, mem0 keeps a history beside, and LangGraph, mem0 and memgres can let items expire."
+    " In the other direction: with Grandbo one cannot overwrite an item by its key, store anything but text, do without"
+    " a tenant, or bring a vector of one's own."
 )
 
 
@@ -97,7 +101,10 @@ def page_of(figures: dict[str, Any], note: str = "") -> str:
         _write(figures) if "write" in figures else "",
         _log(figures["log"]) if "log" in figures else "",
         _finding(figures["finding"]) if "finding" in figures else "",
-        FOOT.format(held="\n".join(_held(name) for name in NAMES if name in _measured(figures)), none=NONE_OF_THEM),
+        FOOT.format(
+            held="\n".join(_held(name) for name in NAMES if name in _measured(figures)),
+            none=textwrap.fill(NONE_OF_THEM, 118),
+        ),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -114,7 +121,7 @@ def _versions(figures: dict[str, Any]) -> str:
     packages = {package: version for each in versions.values() for package, version in each.items()}
     named = ", ".join(f"{package} {version}" for package, version in sorted(packages.items()))
     server = f"{figures['server']}; Python {figures['python']}; " if "server" in figures else ""
-    return f"{server}{named}"
+    return textwrap.fill(f"{server}{named}", 118, break_on_hyphens=False)
 
 
 def _recall(figures: dict[str, Any]) -> str:
@@ -252,9 +259,12 @@ Grandbo beside the systems that people would pick instead, each driven as its ow
 own, with pinned versions; no part of Grandbo needs any of them.
 {note}
 All keep what they hold in databases of their own on one embedded server, with the same settings, no parallel plans, and
-fsync on: {named}. Every text has the same vector for everybody, made before, so no number holds a model's time. Each
-runs in a process of its own and times its own calls; the table at the end says what they do within them, and what not.
-Absolute times belong to the machine, two shared cores.
+fsync on:
+{named}.
+
+Every text has the same vector for everybody, made before, so no number holds a model's time. Each runs in a process of
+its own and times its own calls; the table at the end says what they do within them, and what not. Absolute times belong
+to the machine, two shared cores.
 """
 
 RECALL = """## Sooner: recall
@@ -273,7 +283,8 @@ Medians, as multiples of Grandbo's:
 
 {ahead}
 
-{approximate} The others measure every vector, and PostgreSQL ranks every entry that has the words.
+{approximate} memgres asks an index that is approximate (HNSW; it has no other way), all others measure every vector;
+PostgreSQL ranks every entry that has the words.
 
 **The data.** Entries of about 62 words from the shipped sample incidents, topics of nine; vectors of 384 numbers, mixed
 from {vectors} real ones as in [sizes.md](sizes.md). A word of them is in many entries, so those that rank by any word
@@ -289,8 +300,10 @@ Milliseconds until it is durable, one entry a call, into the largest memory abov
 |---|---|---|---|---|---|---|
 {rows}
 
-One writer, medians, as multiples of Grandbo's: {ahead} Grandbo's writers of one tenant wait for each other, because its
-positions have no gaps; of different tenants they do not ([sizes.md](sizes.md#writing)).
+One writer, medians, as multiples of Grandbo's: {ahead}
+
+Grandbo's writers of one tenant wait for each other, because its positions have no gaps; those of different tenants do
+not ([sizes.md](sizes.md#writing)).
 """
 
 LOG = """## The log alone
@@ -329,8 +342,7 @@ FOOT = """## What each does in these numbers
 |---|---|---|
 {held}
 
-{none} In the other direction: Grandbo does not let one say an item's key and overwrite it, store anything but text, run
-without a tenant, or take a vector from its caller.
+{none}
 """
 
 
