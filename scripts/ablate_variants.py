@@ -43,7 +43,8 @@ def orders(reckoner: Reckoner, embedder: Embedder) -> Iterator[tuple[str, Order]
     )
     yield "ranks alone, words weigh as they cover", lambda name: _by_coverage(lists(name))
     for count in (1, 2, 4):
-        yield f"the first {count} windows of each", partial(_fused, _first_windows(reckoner, count), 60, 2)
+        of_each = "first window" if count == 1 else f"first {count} windows"
+        yield f"the {of_each} of each", partial(_fused, _first_windows(reckoner, count), 60, 2)
     yield "the topic's sentences apart, the nearest counts", partial(_sentences, reckoner, embedder)
     yield "the topic's first sentence alone", partial(_sentences, reckoner, embedder, first=True)
     yield "the topic moved to the 3 best", partial(_with_feedback, reckoner)
