@@ -19,6 +19,8 @@ from grandbo.recall.scan import EXACT, Counting
 from grandbo.settings import Settings
 from grandbo.workers.embedding import EmbeddingWorker
 
+BATCH = 200
+
 
 def tenant_of(where: Where) -> str:
     """The tenant that stands for a database of its own."""
@@ -54,9 +56,11 @@ class GrandboMemory:
         self._memory = self._grandbo.tenant(tenant_of(where), principal="human:bench")
 
     def fill(self, entries: Sequence[Text]) -> None:
-        """The import, and the worker."""
+        """The import, and the worker, by the hundred: it looks the whole memory over for each batch."""
         lines = [json.dumps({**entry.fields, "id": entry.id, "source": "bench"}).encode() for entry in entries]
         report = self._memory.import_lines(lines, "finding")
+        while self._worker.embed_batch(self._memory.tenant_id, at_most=BATCH):
+            pass
         counts = self._memory.embed()
         if report.refused or counts.dead:
             raise RuntimeError(f"{report.refused} refused, {counts.dead} without a vector: {report.errors[:3]}")
