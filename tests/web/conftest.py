@@ -1,4 +1,4 @@
-"""One browser for each module, and one server for each process of the tests; a tenant of its own for each test."""
+"""One browser and one server for each module; a tenant of its own for each test."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(grandbo: Grandbo) -> Iterator[RunningServer]:
-    """The service, as `grandbo up` serves it."""
+    """
+    The service, as `grandbo up` serves it.
+
+    For a module alone: other tests stop the clock, and a loop that waits meanwhile may never wake.
+    """
     with running_http(grandbo) as running:
         yield running
 
