@@ -1,7 +1,7 @@
 """
 Tiers first: what is read for somebody lies apart from what is above his tiers, and takes no longer beside it.
 
-With the tier after the term, the position or the entry, the rows of all tiers lie side by side, and the server reads
+With the tier after the term or the entry, the rows of all tiers lie side by side, and the server reads
 past the hidden ones before it leaves them out: how long that takes told that they are there.
 """
 
@@ -18,9 +18,6 @@ TIERS_FIRST = """
 ALTER TABLE {schema}.org_memory_terms DROP CONSTRAINT org_memory_terms_key;
 ALTER TABLE {schema}.org_memory_terms ADD CONSTRAINT org_memory_terms_key
   PRIMARY KEY (tenant_id, visibility, term, entry_id, from_position) INCLUDE (to_position, weight);
-DROP INDEX {schema}.org_memory_revisions_held;
-CREATE INDEX org_memory_revisions_held ON {schema}.org_memory_revisions
-  (tenant_id, visibility, from_position, to_position);
 CREATE INDEX org_memory_entries_pages ON {schema}.org_memory_entries (tenant_id, visibility, entry_id);
 """
 

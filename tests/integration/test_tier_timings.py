@@ -116,7 +116,6 @@ ASKS: dict[str, Callable[[TenantMemory], object]] = {
     "of other statuses too": lambda memory: (
         memory.query_topic(WORDS, statuses=["published", "disputed", "archived", "superseded"]).matches
     ),
-    "as of then": lambda memory: memory.query_topic(WORDS, as_of_position=20).matches,
     "in layers": lambda memory: memory.recall_layers(WORDS),
     "a list": lambda memory: memory.list_entries(),
     "what is due": lambda memory: memory.due() is not None,

@@ -99,7 +99,9 @@ def _other_side(view: View, table: sa.FromClause) -> sa.ColumnElement[Any]:
             visible(other), held(view, other), other.c.entry_id == table.c.disputed_with
         )
     )
-    return sa.case((is_seen, table.c.disputed_with), else_=None).label("disputed_with")
+    # Asked in this order: of what is in no dispute, and that is nearly all, nothing is looked up.
+    is_told = sa.and_(table.c.disputed_with.is_not(None), is_seen)
+    return sa.case((is_told, table.c.disputed_with), else_=None).label("disputed_with")
 
 
 def materialized(query: sa.Select[Any], name: str) -> sa.CTE:
