@@ -77,6 +77,8 @@ def clone(server: TestServer) -> Iterator[TestDatabase]:
                 above = grandbo.tenant(tenant, principal="human:head")
                 for number in range(hidden):
                     above.record_finding(make_finding(title=f"Hidden: {WORDS}, {number}", visibility="admin"))
+                for number in range(hidden // 4):
+                    above.propose(make_finding(title=f"Hidden, to be judged: {number}", visibility="admin"))
                 above.embed()
         with made.as_admin() as conn:
             conn.execute("ANALYZE")
