@@ -25,7 +25,7 @@ from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
 from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
-from grandbo.recall.scan import Counting, Counts, Scan, count_then
+from grandbo.recall.scan import Counting, Counts, Scan, are_more_than, count_then
 from grandbo.recall.scope import Scope
 from grandbo.recall.statement import floor_query, recall_query
 from grandbo.recall.view import View, held_at
@@ -238,6 +238,8 @@ def _counts_if_large(
         return None
     if setting.view is View.LIVE and counting is not None:
         counts = counting.of(transaction, setting.scope, setting.position, params["stamp"])
+    elif not are_more_than(transaction, setting.scope.tenant_id, most):
+        return None
     else:
         transaction.limit(AS_OF_TIMEOUT_MS)
         counts = count_then(transaction, setting.scope, params)

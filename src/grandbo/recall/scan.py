@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -20,6 +21,7 @@ from grandbo.recall.scope import Scope, Shape, in_scope, visible
 from grandbo.recall.view import View, entries_in_scope, held, seen_since, vectors_in_scope
 from grandbo.storage.database import Transaction
 from grandbo.storage.tables import embeddings, entries, revisions
+from grandbo.storage.tenancy import of_tenant
 
 # Measured at 100,000 entries, mixed from real incidents: of the 25 nearest, at least 0.999 are among so many.
 SURVIVORS = 1_000
@@ -33,6 +35,10 @@ RAREST = 3
 _DEEPEST = 20_000
 _MOST_COUNTS = 1_024
 
+_some: sa.Select[Any] = (
+    sa.select(sa.literal_column("1")).where(of_tenant(entries)).limit(sa.bindparam("at_most", type_=sa.Integer))
+)
+_FIRST = sa.select(sa.func.count().label("count")).select_from(_some.subquery("some"))
 _INSTANT = sa.bindparam("instant", type_=sa.DateTime(timezone=True))
 
 
@@ -128,6 +134,16 @@ class Counting:
             while len(self._kept) > _MOST_COUNTS:
                 self._kept.popitem(last=False)
         return counts
+
+
+def are_more_than(transaction: Transaction, tenant_id: UUID, most: int) -> bool:
+    """
+    Whether the tenant has more entries than this, whatever their status and tier.
+
+    No scope of any moment is larger than all there is. To count one of the past takes as long as to read it.
+    """
+    found = transaction.execute(_FIRST, {"tenant_id": tenant_id, "at_most": most + 1})
+    return bool(found[0]["count"] > most)
 
 
 def count_then(transaction: Transaction, scope: Scope, params: dict[str, Any]) -> Counts:
