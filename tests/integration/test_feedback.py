@@ -253,6 +253,17 @@ class TestDoors:
         assert told.out.startswith("Nothing to change")
         assert "feedback helped 1\n" in cli("entry", "show", entry).out
 
+    def test_it_is_given_among_the_verbs_of_an_entry_too(
+        self, cli: Cli, memory: TenantMemory, investigator: TenantMemory, entry: uuid.UUID
+    ) -> None:
+        """The same one: what was given by either command takes the place of what the other gave."""
+        receipt = ask(investigator)
+        memory._grandbo.receipts.flush()
+
+        done = cli("entry", "feedback", entry, "stale", "--receipt", receipt, "--note", "years ago", "--json")
+        assert (0, True, str(entry)) == (done.code, done.document["appended"], done.document["entry_id"])
+        assert cli("feedback", receipt, entry, "stale", "--note", "years ago").out.startswith("Nothing to change")
+
     @pytest.mark.parametrize(
         ("receipt", "told", "verdict", "code"),
         [("x", "ENTRY", "helped", 5), (str(NOBODY), "ENTRY", "helped", 5), ("RECEIPT", "ENTRY", "fine", 2)],

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from grandbo.cli.call import CHECK_FAILED, Call, command
+from grandbo.cli.entry_reading import entry as entries
 from grandbo.cli.entry_text import change_lines
 from grandbo.cli.output import plain, print_json, print_table, say, tell, tell_more
 from grandbo.errors import NotFound
@@ -22,6 +23,9 @@ def register(app: typer.Typer) -> None:
     """Hang the commands in."""
     app.add_typer(receipt, name="receipt")
     command(app, "feedback", example="grandbo feedback RECEIPT ENTRY helped --tenant acme")(feedback)
+    command(entries, "feedback", example="grandbo entry feedback ID helped --receipt RECEIPT --tenant acme")(
+        feedback_on_entry
+    )
 
 
 @command(receipt, "show", example="grandbo receipt show RECEIPT --tenant acme")
@@ -114,6 +118,17 @@ def feedback(
         print_json({**changed.acknowledgement.as_dict(), "appended": changed.appended})
     else:
         say(*change_lines(changed))
+
+
+def feedback_on_entry(
+    call: Call,
+    entry_id: Annotated[str, typer.Argument(metavar="ID", help="The id of the entry.")],
+    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help=f"One of {', '.join(VERDICTS)}.")],
+    receipt_id: Annotated[str, typer.Option("--receipt", metavar="RECEIPT", help="The answer that it stood in.")],
+    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; at most 1000 characters.")] = None,
+) -> None:
+    """Say what became of the entry in an answer, as `grandbo feedback` does."""
+    feedback(call, receipt_id, entry_id, verdict, note)
 
 
 def _id(given: str) -> UUID:
