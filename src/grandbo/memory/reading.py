@@ -16,7 +16,7 @@ from grandbo.events.models import Policy
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.redacting import ERASED_TITLE
-from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
+from grandbo.memory.trust import resolved_query, trust_in, voices_query
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.keyring import OpenedKeys
 from grandbo.storage.subject_keys import open_keys
@@ -91,7 +91,7 @@ def show_entry(
     row = rows[0]
     head = {"entry_id": str(entry_id), "revision": row["revision"], "position": row["position"]}
     told = dict.fromkeys(VERDICTS, 0) | {found["verdict"]: found["given"] for found in verdicts}
-    trust = trust_of(row["confidence_bp"], records_of(voices, resolved, rows)[entry_id])
+    trust = trust_in(row, voices, resolved)
     shown = {"links": [plain_link(link, entry_id) for link in linked], "feedback": told, "trust_bp": trust}
     return head | without_unseen(plain_state(row), seen) | shown
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from grandbo.events.models import Policy, TenantCreated
 from grandbo.memory.policy import DEFAULT_POLICY
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
-from grandbo.storage.tables import policies, receipt_keys, tenants
+from grandbo.storage.tables import heads, policies, receipt_keys, tenants
 from grandbo.storage.tenancy import TENANT, all_tenants, of_tenant, tenant_id_for
 from grandbo.types import Acknowledgement, Clock, Principal, derived_id, digest_of, from_utc_text, utc_now
 
@@ -30,6 +31,13 @@ _INSERT_RECEIPT_KEY = sa.insert(receipt_keys).values(
 )
 POLICY_IN_FORCE = sa.select(policies.c.name, policies.c.policy, policies.c.from_position, policies.c.changed_at).where(
     of_tenant(policies), policies.c.to_position.is_(None)
+)
+# One statement, because every recall begins with it.
+HEAD_AND_POLICY = (
+    sa.select(heads.c.position, heads.c.hash, heads.c.recorded_at, policies.c.name, policies.c.policy)
+    .select_from(heads)
+    .join(policies, sa.and_(of_tenant(policies), policies.c.to_position.is_(None)))
+    .where(of_tenant(heads))
 )
 
 
@@ -118,6 +126,14 @@ def read_tenant(transaction: Transaction, tenant_id: UUID) -> Tenant:
 def tenant_of(tenant_id: UUID, row: Row) -> Tenant:
     """The tenant that a row of `POLICY_IN_FORCE` tells of."""
     return Tenant(tenant_id, row["name"], Policy.model_validate(row["policy"]))
+
+
+def standing_of(rows: Sequence[Row]) -> tuple[Head, Policy]:
+    """The head and the policy in force that a row of `HEAD_AND_POLICY` tells of; raises `TenantUnknown`."""
+    if not rows:
+        raise TenantUnknown
+    row = rows[0]
+    return Head(row["position"], row["hash"], row["recorded_at"]), Policy.model_validate(row["policy"])
 
 
 def list_tenants(database: Database) -> list[Tenant]:

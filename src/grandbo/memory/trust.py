@@ -96,22 +96,37 @@ def resolved_query(*, is_past: bool) -> sa.Select[Any]:
     return found.group_by(revisions.c.entry_id)
 
 
-def records_of(
-    voices: Iterable[Row], resolved: Iterable[Row], states: Iterable[Mapping[str, Any]]
-) -> dict[UUID, Record]:
-    """The record of each state, from the rows of the two queries."""
-    said = {(row["entry_id"], row["verdict"]): row["number"] for row in voices}
-    stood = {row["entry_id"]: row["number"] for row in resolved}
-    return {
-        state["entry_id"]: Record(
-            supported=len(state["supported_by"]),
-            disputed=state["disputed"],
-            resolved=stood.get(state["entry_id"], 0),
-            helped=said.get((state["entry_id"], "helped"), 0),
-            wrong=said.get((state["entry_id"], "wrong"), 0),
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was said of entries, and how many disputes of each were resolved, from the rows of the two queries."""
+
+    said: Mapping[tuple[UUID, str], int]
+    resolved: Mapping[UUID, int]
+
+    @classmethod
+    def of_rows(cls, voices: Iterable[Row], resolved: Iterable[Row]) -> Heard:
+        """Raises `KeyError` for rows of another query."""
+        return cls(
+            {(row["entry_id"], row["verdict"]): row["number"] for row in voices},
+            {row["entry_id"]: row["number"] for row in resolved},
         )
-        for state in states
-    }
+
+    def record_of(self, entry_id: UUID, *, supported: int, disputed: bool) -> Record:
+        """The record of an entry: `supported` by so many further incidents, `disputed` or not."""
+        return Record(
+            supported=supported,
+            disputed=disputed,
+            resolved=self.resolved.get(entry_id, 0),
+            helped=self.said.get((entry_id, "helped"), 0),
+            wrong=self.said.get((entry_id, "wrong"), 0),
+        )
+
+
+def trust_in(row: Row, voices: Iterable[Row], resolved: Iterable[Row]) -> int:
+    """The trust in the state of an entry that a row is, in basis points, from the rows of the two queries."""
+    heard = Heard.of_rows(voices, resolved)
+    record = heard.record_of(row["entry_id"], supported=len(row["supported_by"]), disputed=row["disputed"])
+    return trust_of(row["confidence_bp"], record)
 
 
 def _held(is_past: bool) -> sa.ColumnElement[bool]:

@@ -9,9 +9,8 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.events.log import READ_HEAD
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.memory.tenants import POLICY_IN_FORCE, tenant_of
+from grandbo.memory.tenants import HEAD_AND_POLICY, standing_of
 from grandbo.recall.answer import Answer, Match
 from grandbo.recall.block import ContextBlock, Texts, render_block
 from grandbo.recall.query import refuse_behind
@@ -57,10 +56,9 @@ def _texts(database: Database, tenant_id: UUID, principal: Principal, answer: An
         return {}
     statuses = tuple(dict.fromkeys(match.status for match in given))
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
-        key = {"tenant_id": tenant_id}
-        head_rows, policy_rows = transaction.batch([(READ_HEAD, key), (POLICY_IN_FORCE, key)])
-        refuse_behind(head_rows, not_below)
-        tiers = visible_tiers(tenant_of(tenant_id, policy_rows[0]).policy, principal)
+        found = transaction.execute(HEAD_AND_POLICY, {"tenant_id": tenant_id})
+        refuse_behind(found, not_below)
+        tiers = visible_tiers(standing_of(found)[1], principal)
         transaction.read_as(tiers, statuses, answer.instant)
         params = {"tenant_id": tenant_id, "tiers": list(tiers), **_ids(given)}
         rows: list[Row] = transaction.batch([(_TEXTS, params)], commit=True)[0]

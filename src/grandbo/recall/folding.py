@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.memory.restating import body_adds_nothing, words_of
-from grandbo.memory.trust import Record, records_of, resolved_query, voices_query
+from grandbo.memory.trust import Heard, Record, resolved_query, voices_query
 from grandbo.recall.view import View, held
 from grandbo.storage.database import Row, Step, Transaction
 from grandbo.storage.tables import entries, links, revisions
@@ -27,7 +27,7 @@ from grandbo.storage.tenancy import of_tenant
 _ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
 # A dispute or a status is a label that must not vanish in another's place.
 _LABEL = ("status", "disputed")
-_Key = tuple[Any, ...]
+Key = tuple[Any, ...]
 _BODIES = {
     View.LIVE: sa.select(entries.c.entry_id, entries.c.body).where(of_tenant(entries), entries.c.entry_id == _ids),
     View.AS_OF: sa.select(revisions.c.entry_id, revisions.c.body).where(
@@ -41,12 +41,16 @@ class Around:
     """What is known of matches besides their rows: links as duplicates, what has happened to each, some bodies."""
 
     duplicates: Mapping[UUID, frozenset[UUID]]
-    records: Mapping[UUID, Record]
+    heard: Heard
     bodies: Mapping[UUID, str]
 
     def duplicates_of(self, entry_id: UUID) -> frozenset[UUID]:
         """Those that a person linked to it as duplicates, in whichever direction."""
         return self.duplicates.get(entry_id, frozenset())
+
+    def record_of(self, row: Row) -> Record:
+        """What has happened to the entry of a row of recall."""
+        return self.heard.record_of(row["entry_id"], supported=row["supported"], disputed=row["disputed"])
 
 
 def look_around(
@@ -67,7 +71,7 @@ def look_around(
         ends: nothing is read after this; the transaction ends with it.
     """
     if not rows:
-        return Around({}, {}, {})
+        return Around({}, Heard({}, {}), {})
     where = {"tenant_id": tenant_id, "position": position}
     steps: list[Step] = [(_around_query(view), {**where, "ids": [row["entry_id"] for row in rows]})]
     if alike:
@@ -83,7 +87,7 @@ def look_around(
         pairs[row["other"]].add(row["entry_id"])
     duplicates = {entry_id: frozenset(others) for entry_id, others in pairs.items()}
     bodies = {row["entry_id"]: row["body"] for row in found[1]} if alike else {}
-    return Around(duplicates, records_of(known["voices"], known["resolved"], rows), bodies)
+    return Around(duplicates, Heard.of_rows(known["voices"], known["resolved"]), bodies)
 
 
 @lru_cache(maxsize=len(View))
@@ -113,10 +117,21 @@ def _around_query(view: View) -> sa.CompoundSelect[Any]:
     )
 
 
-def may_restate(rows: Sequence[Row]) -> list[UUID]:
+def words_keys(rows: Sequence[Row]) -> list[Key]:
+    """
+    Of each row a key that is equal where two say the same, as far as title and summary tell.
+
+    The same claim has the same words. Summaries are long: they are looked at where everything before them is equal.
+    """
+    short = [_short_key(row) for row in rows]
+    often = Counter(short)
+    return [(*key, words_of(row["summary"])) if often[key] > 1 else key for row, key in zip(rows, short, strict=True)]
+
+
+def may_restate(rows: Sequence[Row], keys: Sequence[Key]) -> list[UUID]:
     """The entries of which only their bodies tell whether one restates another: bodies are long and seldom needed."""
-    groups: defaultdict[_Key, list[Row]] = defaultdict(list)
-    for row, key in zip(rows, _words_keys(rows), strict=True):
+    groups: defaultdict[Key, list[Row]] = defaultdict(list)
+    for row, key in zip(rows, keys, strict=True):
         groups[key].append(row)
     return [
         row["entry_id"]
@@ -126,17 +141,18 @@ def may_restate(rows: Sequence[Row]) -> list[UUID]:
     ]
 
 
-def fold(rows: Sequence[Row], around: Around) -> list[tuple[Row, tuple[UUID, ...]]]:
+def fold(rows: Sequence[Row], keys: Sequence[Key], around: Around) -> list[tuple[Row, tuple[UUID, ...]]]:
     """
     The rows that are kept, in their order, each with the ids of those that restate it, in theirs.
 
-    A row restates a better one that is linked to it, or to what restates that, as its duplicate; that makes the same
-    claim; or that has the same words in title and summary, with a body that adds nothing. Of several, the best.
+    Keys are those of `words_keys`. A row restates a better one that is linked to it, or to what restates that, as its
+    duplicate; that makes the same claim; or that has the same words in title and summary, with a body that adds
+    nothing. Of several, the best.
     """
     kept: list[tuple[Row, list[UUID]]] = []
-    by_key: defaultdict[_Key, list[int]] = defaultdict(list)
+    by_key: defaultdict[Key, list[int]] = defaultdict(list)
     place_of: dict[UUID, int] = {}
-    for row, key in zip(rows, _words_keys(rows), strict=True):
+    for row, key in zip(rows, keys, strict=True):
         same_words = (place for place in by_key[key] if _adds_nothing(row, kept[place][0], around.bodies))
         linked = (
             place_of[other]
@@ -153,22 +169,11 @@ def fold(rows: Sequence[Row], around: Around) -> list[tuple[Row, tuple[UUID, ...
     return [(row, tuple(restated)) for row, restated in kept]
 
 
-def _label(row: Row) -> _Key:
+def _label(row: Row) -> Key:
     return tuple(row[name] for name in _LABEL)
 
 
-def _words_keys(rows: Sequence[Row]) -> list[_Key]:
-    """
-    Of each row a key that is equal where two say the same, as far as title and summary tell.
-
-    The same claim has the same words. Summaries are long: they are looked at where everything before them is equal.
-    """
-    short = [_short_key(row) for row in rows]
-    often = Counter(short)
-    return [(*key, words_of(row["summary"])) if often[key] > 1 else key for row, key in zip(rows, short, strict=True)]
-
-
-def _short_key(row: Row) -> _Key:
+def _short_key(row: Row) -> Key:
     setting = (row["kind"], row["service"], row["namespace"], tuple(row["applicability"]))
     return (*_label(row), *setting, words_of(row["title"]))
 

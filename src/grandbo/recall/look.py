@@ -8,10 +8,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from grandbo.events.log import READ_HEAD, head_of
-from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
-from grandbo.memory.tenants import POLICY_IN_FORCE
+from grandbo.memory.tenants import HEAD_AND_POLICY, standing_of
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.query import AS_OF_TIMEOUT_MS, Setting, in_force, parameters, scope_of, signals_of
 from grandbo.recall.question import Question
@@ -67,10 +65,7 @@ def look_through(
     require(principal, "recall")
     vector = meaning.of(question.topic.text)
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
-        key = {"tenant_id": tenant_id}
-        head_rows, policy_rows = transaction.batch([(READ_HEAD, key), (POLICY_IN_FORCE, key)])
-        head = head_of(head_rows)
-        policy = Policy.model_validate(policy_rows[0]["policy"])
+        head, policy = standing_of(transaction.execute(HEAD_AND_POLICY, {"tenant_id": tenant_id}))
         scope = scope_of(question, tenant_id, visible_tiers(policy, principal), max(clock(), head.recorded_at))
         gated = in_force(vector, policy)
         shown = signals_of(question.mode, gated)

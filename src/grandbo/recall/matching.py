@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from uuid import UUID
 
@@ -18,9 +19,10 @@ def open_follow_ups(evidence: list[dict[str, str]]) -> int:
 
 
 def match_of(
-    row: Row, fused: Fused[UUID] | None, record: Record, instant: datetime, restated: tuple[UUID, ...] = ()
+    row: Row, fused: Fused[int] | None, record: Record, instant: datetime, restated: tuple[UUID, ...] = ()
 ) -> Match:
-    """The match that a row is, at an instant; without what the lists gave it, one that was not matched."""
+    """The match that a row of recall is, at an instant; without what the lists gave it, one that was not matched."""
+    evidence = json.loads(row["evidence"])
     by_words, by_meaning = (None, None) if fused is None else fused.parts
     return Match(
         entry_id=row["entry_id"],
@@ -39,8 +41,8 @@ def match_of(
         occurred_at=row["occurred_at"],
         verified_at=row["verified_at"],
         expires_at=row["expires_at"],
-        evidence=tuple(row["evidence"]),
-        open_follow_ups=open_follow_ups(row["evidence"]),
+        evidence=tuple(evidence),
+        open_follow_ups=open_follow_ups(evidence),
         external_id=row["external_id"],
         visibility=row["visibility"],
         namespace=row["namespace"],

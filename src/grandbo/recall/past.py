@@ -15,13 +15,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import NotFound
-from grandbo.events.log import READ_HEAD, head_of
-from grandbo.events.models import Policy
 from grandbo.memory.policy import require, visible_tiers
 from grandbo.memory.reading import named_entries, plain_link, plain_state, without_unseen
 from grandbo.memory.redacting import ERASED_TITLE
-from grandbo.memory.tenants import POLICY_IN_FORCE
-from grandbo.memory.trust import records_of, resolved_query, trust_of, voices_query
+from grandbo.memory.tenants import HEAD_AND_POLICY, standing_of
+from grandbo.memory.trust import resolved_query, trust_in, voices_query
 from grandbo.recall.moment import AsOf, Moment, resolve
 from grandbo.recall.query import AS_OF_TIMEOUT_MS, policy_at
 from grandbo.recall.view import held_at
@@ -100,11 +98,9 @@ def past_of(
     Raises:
         MomentUnknown
     """
-    key = {"tenant_id": tenant_id}
-    head_rows, policy_rows = transaction.batch([(READ_HEAD, key), (POLICY_IN_FORCE, key)])
-    head = head_of(head_rows)
+    head, policy = standing_of(transaction.execute(HEAD_AND_POLICY, {"tenant_id": tenant_id}))
     moment = resolve(transaction, tenant_id, asked, head, max(clock(), head.recorded_at))
-    own = visible_tiers(Policy.model_validate(policy_rows[0]["policy"]), principal)
+    own = visible_tiers(policy, principal)
     then = visible_tiers(policy_at(transaction, tenant_id, moment.position), principal)
     transaction.limit(AS_OF_TIMEOUT_MS)
     return Past(moment, own, tuple(tier for tier in then if tier in own))
@@ -144,7 +140,7 @@ def entry_then(
         | without_unseen(plain_state(row), seen)
         | {
             "links": shown,
-            "trust_bp": trust_of(row["confidence_bp"], records_of(voices, resolved, rows)[entry_id]),
+            "trust_bp": trust_in(row, voices, resolved),
             "erased": row["title"] == ERASED_TITLE,
             "as_of": past.as_dict(),
         }

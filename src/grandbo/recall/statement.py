@@ -49,7 +49,7 @@ _ROW_COLUMNS = (
     "namespace",
     "owner",
     "applicability",
-    "supported_by",
+    "supported",
     "claim_digest",
 )
 

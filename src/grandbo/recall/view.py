@@ -88,7 +88,19 @@ def rows_behind(view: View, candidate: sa.CTE, names: tuple[str, ...]) -> sa.Sel
 
 
 def _columns(view: View, table: sa.FromClause, names: tuple[str, ...]) -> list[sa.ColumnElement[Any]]:
-    return [_other_side(view, table) if name == "disputed_with" else table.c[name] for name in names]
+    return [_column(view, table, name) for name in names]
+
+
+def _column(view: View, table: sa.FromClause, name: str) -> sa.ColumnElement[Any]:
+    if name == "disputed_with":
+        return _other_side(view, table)
+    if name == "supported":
+        return sa.func.jsonb_array_length(table.c.supported_by).label(name)
+    if name == "evidence":
+        # As text: most candidates are not shown, and of those nobody needs it taken apart.
+        return sa.cast(table.c.evidence, sa.Text).label(name)
+    column: sa.ColumnElement[Any] = table.c[name]
+    return column
 
 
 def _other_side(view: View, table: sa.FromClause) -> sa.ColumnElement[Any]:

@@ -159,7 +159,8 @@ class Transaction:
 
     def _send(self, statement: Executable, params: Mapping[str, Any]) -> psycopg.Cursor[Row]:
         compiled = compile_statement(statement, self._schema)
-        return self._conn.execute(compiled.sql, compiled.bind(params))
+        # Binary: ids and times of an answer take a third less to read than their text.
+        return self._conn.execute(compiled.sql, compiled.bind(params), binary=True)
 
 
 class Positions:
