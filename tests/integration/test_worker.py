@@ -15,8 +15,9 @@ from grandbo.errors import EmbedderMisconfigured, EmbedderRefused, EmbedderTrans
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.storage.vectors import stored_length
 from grandbo.types import derived_id, utc_now
-from grandbo.workers.backlog import MAX_ATTEMPTS, pending_embeddings
+from grandbo.workers.backlog import MAX_ATTEMPTS
 from grandbo.workers.embedding import EmbeddingWorker
+from grandbo.workers.pending import Pending
 from tests.support.factories import make_finding
 from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase
@@ -118,7 +119,7 @@ class TestOutage:
         embedder = own._grandbo.embedder
         assert embedder is not None
         stamp = embedder.stamp.id
-        row = pending_embeddings(own._grandbo.database, own.tenant_id, stamp, utc_now(), 1)[0]
+        row = Pending(own._grandbo.database, own.tenant_id, stamp).due(utc_now(), 1)[0]
         taken = derived_id("embed", str(row["entry_id"]), stamp, str(row["revision"]))
         own.record_finding(make_finding(), command_id=taken)
 

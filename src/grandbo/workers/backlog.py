@@ -1,9 +1,10 @@
-"""What still lacks a vector: the statements over entries, embeddings and attempts."""
+"""What still lacks a vector: which entries those are, how many, and what was tried."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,11 +19,12 @@ from grandbo.storage.tenancy import of_tenant
 MAX_ATTEMPTS = 8
 LONGEST_PAUSE = timedelta(minutes=5)
 
-_STAMP = sa.bindparam("stamp", type_=sa.Text)
-_has_vector = sa.exists(
+STAMP = sa.bindparam("stamp", type_=sa.Text)
+NOW = sa.bindparam("now", type_=sa.DateTime(timezone=True))
+HAS_VECTOR = sa.exists(
     sa.select(sa.literal_column("1")).where(
         of_tenant(embeddings),
-        embeddings.c.stamp == _STAMP,
+        embeddings.c.stamp == STAMP,
         embeddings.c.entry_id == entries.c.entry_id,
         embeddings.c.text_digest == entries.c.text_digest,
         embeddings.c.to_position.is_(None),
@@ -30,41 +32,29 @@ _has_vector = sa.exists(
 )
 _attempt = sa.and_(
     of_tenant(embedding_attempts),
-    embedding_attempts.c.stamp == _STAMP,
+    embedding_attempts.c.stamp == STAMP,
     embedding_attempts.c.entry_id == entries.c.entry_id,
     embedding_attempts.c.text_digest == entries.c.text_digest,
 )
+IS_TRIED = sa.exists(sa.select(sa.literal_column("1")).where(_attempt))
 _is_dead = sa.exists(sa.select(sa.literal_column("1")).where(_attempt, embedding_attempts.c.dead))
-_must_wait = sa.exists(
+MUST_WAIT = sa.exists(
     sa.select(sa.literal_column("1")).where(
         _attempt,
-        sa.or_(embedding_attempts.c.dead, embedding_attempts.c.next_attempt_at > sa.bindparam("now")),
+        sa.or_(embedding_attempts.c.dead, embedding_attempts.c.next_attempt_at > NOW),
     )
 )
 
 # What is put away goes to no provider; released, it lacks a vector like any other.
-_may_be_embedded = entries.c.status != "quarantined"
+MAY_BE_EMBEDDED = entries.c.status != "quarantined"
 
-PENDING = (
-    sa.select(
-        entries.c.entry_id,
-        entries.c.revision,
-        entries.c.title,
-        entries.c.summary,
-        entries.c.body,
-        entries.c.text_digest,
-    )
-    .where(of_tenant(entries), _may_be_embedded, sa.not_(_has_vector), sa.not_(_must_wait))
-    .order_by(entries.c.position)
-    .limit(sa.bindparam("at_most", type_=sa.Integer))
-)
 _COUNTS = sa.select(
     sa.func.count().label("entries"),
-    sa.func.count().filter(sa.not_(_has_vector), sa.not_(_is_dead)).label("pending"),
-    sa.func.count().filter(sa.not_(_has_vector), _is_dead).label("dead"),
-).where(of_tenant(entries), _may_be_embedded)
+    sa.func.count().filter(sa.not_(HAS_VECTOR), sa.not_(_is_dead)).label("pending"),
+    sa.func.count().filter(sa.not_(HAS_VECTOR), _is_dead).label("dead"),
+).where(of_tenant(entries), MAY_BE_EMBEDDED)
 TEXT_NOW = sa.select(entries.c.text_digest).where(
-    of_tenant(entries), _may_be_embedded, entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid)
+    of_tenant(entries), MAY_BE_EMBEDDED, entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid)
 )
 _attempt_row = pg.insert(embedding_attempts).values(
     {column.name: sa.bindparam(column.name) for column in embedding_attempts.c}
@@ -78,11 +68,16 @@ _NOTE_ATTEMPT = _attempt_row.on_conflict_do_update(
 )
 _ATTEMPTS = sa.select(embedding_attempts.c.attempts).where(
     of_tenant(embedding_attempts),
-    embedding_attempts.c.stamp == _STAMP,
+    embedding_attempts.c.stamp == STAMP,
     embedding_attempts.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid),
     embedding_attempts.c.text_digest == sa.bindparam("text_digest", type_=sa.LargeBinary),
 )
-_REVIVE = sa.delete(embedding_attempts).where(of_tenant(embedding_attempts), embedding_attempts.c.stamp == _STAMP)
+# Kept, and due: a worker that has passed them by looks for them here.
+_REVIVE = (
+    sa.update(embedding_attempts)
+    .where(of_tenant(embedding_attempts), embedding_attempts.c.stamp == STAMP)
+    .values(attempts=0, dead=False, next_attempt_at=NOW)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +93,37 @@ class BacklogCounts:
         """How many have one; read back from the rows, not counted while writing them."""
         return self.entries - self.pending - self.dead
 
+    def after(self, done: int) -> BacklogCounts:
+        """As it is once so many more have their vectors."""
+        return replace(self, pending=max(self.pending - done, 0))
 
-def pending_embeddings(database: Database, tenant_id: UUID, stamp: str, now: datetime, at_most: int) -> list[Row]:
-    """Entries that are due, oldest first."""
-    with database.transaction("writer", tenant_id, read_only=True) as transaction:
-        return transaction.execute(PENDING, {"tenant_id": tenant_id, "stamp": stamp, "now": now, "at_most": at_most})
+
+class RunningCounts:
+    """
+    Counts that go along with the work: reckoned, and counted anew where that costs little beside the work.
+
+    To count is to look the whole memory over. Once for each batch that takes longer than the batch.
+    """
+
+    SHARE = 20
+
+    def __init__(self, count: Callable[[], BacklogCounts], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._count = count
+        self._clock = clock
+        self.counts = self.counted()
+
+    def counted(self) -> BacklogCounts:
+        """Count."""
+        began = self._clock()
+        self.counts = self._count()
+        ended = self._clock()
+        self._again_at = ended + self.SHARE * (ended - began)
+        return self.counts
+
+    def after(self, done: int) -> BacklogCounts:
+        """As it is after a batch of so many; never nothing pending without having been counted."""
+        self.counts = self.counts.after(done)
+        return self.counts if self.counts.pending and self._clock() < self._again_at else self.counted()
 
 
 def count_backlog(database: Database, tenant_id: UUID, stamp: str) -> BacklogCounts:
@@ -136,7 +157,7 @@ def note_attempts(
             transaction.execute(_NOTE_ATTEMPT, {**key, **change})
 
 
-def revive(database: Database, tenant_id: UUID, stamp: str) -> None:
-    """Forget all failed attempts, so that dead entries are tried again."""
+def revive(database: Database, tenant_id: UUID, stamp: str, now: datetime) -> None:
+    """Count no failed attempt any more, so that dead entries are tried again, now."""
     with database.transaction("writer", tenant_id) as transaction:
-        transaction.execute(_REVIVE, {"tenant_id": tenant_id, "stamp": stamp})
+        transaction.execute(_REVIVE, {"tenant_id": tenant_id, "stamp": stamp, "now": now})

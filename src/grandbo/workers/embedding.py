@@ -28,7 +28,8 @@ from grandbo.memory.policies import adopt_stamp
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tenancy import all_tenants
 from grandbo.types import Clock, Principal, derived_id, digest_of, utc_now
-from grandbo.workers.backlog import TEXT_NOW, BacklogCounts, count_backlog, note_attempts, pending_embeddings
+from grandbo.workers.backlog import TEXT_NOW, BacklogCounts, RunningCounts, count_backlog, note_attempts
+from grandbo.workers.pending import Pending
 
 log = structlog.get_logger(__name__)
 
@@ -52,12 +53,14 @@ class EmbeddingWorker:
     def __init__(self, database: Database, embedder: Embedder, *, clock: Clock = utc_now) -> None:
         self._database = database
         self._embedder = embedder
+        self._stamp = embedder.stamp.id
         self._clock = clock
         self._wake = threading.Event()
         self._stopped = False
         self._failures = 0
         self.last_pass_at: float | None = None
-        self._adopted: set[tuple[UUID, str]] = set()
+        self._adopted: set[UUID] = set()
+        self._pending: dict[UUID, Pending] = {}
 
     def run(self) -> None:
         """Work until `stop`; a failure of the provider or the database pauses the work and never ends it."""
@@ -89,15 +92,17 @@ class EmbeddingWorker:
         Raises:
             EmbedderMisconfigured: waiting would not help.
         """
+        running = RunningCounts(lambda: count_backlog(self._database, tenant_id, self._stamp))
+        counts = running.counts
         failures = 0
         while True:
-            counts = count_backlog(self._database, tenant_id, self._embedder_stamp())
             if progress:
                 progress(counts)
             if not counts.pending:
-                self._adopt_if_complete(tenant_id, self._embedder_stamp())
-            if not counts.pending or (deadline is not None and time.monotonic() > deadline):
+                self._adopt_if_complete(tenant_id, counts)
                 return counts
+            if deadline is not None and time.monotonic() > deadline:
+                return running.counted()
             try:
                 done = self.embed_batch(tenant_id)
                 failures = 0
@@ -106,6 +111,7 @@ class EmbeddingWorker:
                 log.warning("embedding_paused", code=error.code)
             if not done:
                 time.sleep(min(0.2 * 2**failures, 5.0))
+            counts = running.after(done)
 
     def embed_batch(self, tenant_id: UUID, *, at_most: int = BATCH) -> int:
         """
@@ -115,10 +121,11 @@ class EmbeddingWorker:
             EmbedderTransient: the provider serves no entry at all.
             EmbedderMisconfigured: it never will, as it is set up.
         """
-        stamp = self._embedder_stamp()
-        rows = pending_embeddings(self._database, tenant_id, stamp, self._clock(), at_most)
+        pending = self._pending_of(tenant_id)
+        rows = pending.due(self._clock(), at_most)
         if not rows:
-            self._adopt_if_complete(tenant_id, stamp)
+            if tenant_id not in self._adopted and not pending.is_left_over():
+                self._adopt_if_complete(tenant_id, count_backlog(self._database, tenant_id, self._stamp))
             return 0
         prepared = [_Prepared(row, windows(row["title"], _text(row))) for row in rows]
         try:
@@ -126,22 +133,27 @@ class EmbeddingWorker:
         except EmbedderMisconfigured:
             raise
         except EmbedderError as error:
-            vectors = self._embed_singly(tenant_id, stamp, prepared, error)
-        return self._append(tenant_id, stamp, vectors)
+            vectors = self._embed_singly(tenant_id, prepared, error)
+        done = self._append(tenant_id, vectors)
+        pending.settled([item.row for item, _ in vectors])
+        return done
 
-    def _adopt_if_complete(self, tenant_id: UUID, stamp: str) -> None:
+    def _pending_of(self, tenant_id: UUID) -> Pending:
+        if tenant_id not in self._pending:
+            self._pending[tenant_id] = Pending(self._database, tenant_id, self._stamp)
+        return self._pending[tenant_id]
+
+    def _adopt_if_complete(self, tenant_id: UUID, counts: BacklogCounts) -> None:
         """The change of a model ends here: once every entry has its vectors in the new space, recall may use it."""
-        if (tenant_id, stamp) in self._adopted:
+        if tenant_id in self._adopted or not counts.entries or counts.embedded < counts.entries:
             return
-        counts = count_backlog(self._database, tenant_id, stamp)
-        if counts.entries and counts.embedded == counts.entries:
-            in_force = StampInForce(stamp=stamp, cutoff_bp=self._embedder.stamp.cutoff_bp)
-            command_id = derived_id("stamp_in_force", str(tenant_id), stamp)
-            adopt_stamp(self._database, tenant_id, WORKER, in_force, command_id, self._clock)
-            self._adopted.add((tenant_id, stamp))
+        in_force = StampInForce(stamp=self._stamp, cutoff_bp=self._embedder.stamp.cutoff_bp)
+        command_id = derived_id("stamp_in_force", str(tenant_id), self._stamp)
+        adopt_stamp(self._database, tenant_id, WORKER, in_force, command_id, self._clock)
+        self._adopted.add(tenant_id)
 
     def _embed_singly(
-        self, tenant_id: UUID, stamp: str, prepared: Sequence[_Prepared], error: EmbedderError
+        self, tenant_id: UUID, prepared: Sequence[_Prepared], error: EmbedderError
     ) -> list[tuple[_Prepared, npt.NDArray[np.float32]]]:
         """
         Find out which entry spoils the batch. An outage must not use up the attempts of an entry: a transient failure
@@ -163,7 +175,7 @@ class EmbeddingWorker:
         if not served and not refused:
             raise error
         kept = [(row, code) for row, code in failed if served or code != EmbedderTransient.code]
-        note_attempts(self._database, tenant_id, stamp, kept, self._clock())
+        note_attempts(self._database, tenant_id, self._stamp, kept, self._clock())
         return served
 
     def _embed(self, prepared: Sequence[_Prepared]) -> list[npt.NDArray[np.float32]]:
@@ -172,8 +184,8 @@ class EmbeddingWorker:
         ends = np.cumsum([len(item.windows) for item in prepared])
         return np.split(vectors, ends[:-1])
 
-    def _append(self, tenant_id: UUID, stamp: str, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]) -> int:
-        commands = [_command(tenant_id, stamp, item, found) for item, found in vectors]
+    def _append(self, tenant_id: UUID, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]) -> int:
+        commands = [_command(tenant_id, self._stamp, item, found) for item, found in vectors]
         outcomes = run_commands(self._database, tenant_id, commands, clock=self._clock) if commands else []
         failed = [
             (item.row, outcome.code)
@@ -181,7 +193,7 @@ class EmbeddingWorker:
             if isinstance(outcome, GrandboError)
         ]
         if failed:
-            note_attempts(self._database, tenant_id, stamp, failed, self._clock())
+            note_attempts(self._database, tenant_id, self._stamp, failed, self._clock())
         return len(outcomes) - len(failed)
 
     def _pass_over_tenants(self) -> tuple[bool, Exception | None]:
@@ -220,9 +232,6 @@ class EmbeddingWorker:
         self._failures = min(self._failures + 1, 16)
         asked = error.retry_after if isinstance(error, EmbedderTransient) else None
         return min(asked if asked is not None else 0.25 * 2**self._failures, LONGEST_PAUSE)
-
-    def _embedder_stamp(self) -> str:
-        return self._embedder.stamp.id
 
 
 def _text(row: Row) -> str:

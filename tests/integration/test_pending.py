@@ -1,0 +1,335 @@
+"""What lacks a vector is found without looking the memory over, and nothing is missed by it."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from grandbo.embedding import Embedder
+from grandbo.errors import EmbedderRefused, EmbedderTransient
+from grandbo.library import Grandbo, TenantMemory
+from grandbo.storage.database import Transaction
+from grandbo.types import utc_now
+from grandbo.workers import embedding, pending
+from grandbo.workers.backlog import MAX_ATTEMPTS, BacklogCounts, RunningCounts, count_backlog
+from grandbo.workers.embedding import EmbeddingWorker
+from grandbo.workers.pending import Pending
+from tests.support.factories import make_finding
+from tests.support.postgres import TestDatabase
+from tests.support.providers import Switchable, words_embedder
+
+
+@pytest.fixture
+def provider() -> Switchable:
+    """A provider with a switch."""
+    return Switchable()
+
+
+@pytest.fixture
+def own(database: TestDatabase, provider: Switchable, tenant_name: str) -> Iterator[TenantMemory]:
+    """A memory of its own, embedded by the switchable provider."""
+    with Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened:
+        opened.create_tenant(tenant_name)
+        yield opened.tenant(tenant_name, principal="human:tester")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """So few are looked at with one statement that every seam is passed."""
+    monkeypatch.setattr(pending, "LOOK", 3)
+    return 3
+
+
+def record(memory: TenantMemory, count: int = 1) -> list[UUID]:
+    """So many entries."""
+    return [memory.record_finding(make_finding()).acknowledgement.entry_id for _ in range(count)]
+
+
+def stamp_of(memory: TenantMemory) -> str:
+    """The space of the memory's embedder."""
+    embedder = memory._grandbo.embedder
+    assert embedder is not None
+    return embedder.stamp.id
+
+
+def pending_of(memory: TenantMemory) -> Pending:
+    """What is pending, as a worker that has just started would find it."""
+    return Pending(memory._grandbo.database, memory.tenant_id, stamp_of(memory))
+
+
+def worker_of(memory: TenantMemory, *, ahead: timedelta = timedelta()) -> EmbeddingWorker:
+    """A worker, with a clock that is ahead."""
+    embedder = memory._grandbo.embedder
+    assert embedder is not None
+    return EmbeddingWorker(memory._grandbo.database, embedder, clock=lambda: utc_now() + ahead)
+
+
+def ids_of(rows: list[dict[str, Any]]) -> set[UUID]:
+    """The entries of rows."""
+    return {row["entry_id"] for row in rows}
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    """Every entry that was asked after for a vector, as often as it was."""
+    seen: list[UUID] = []
+    execute = Transaction.execute
+
+    def noting(self: Transaction, statement: Any, params: Any = None) -> Any:
+        if statement is pending._UNTRIED:
+            seen.extend(params["ids"])
+        return execute(self, statement, params)
+
+    monkeypatch.setattr(Transaction, "execute", noting)
+    return seen
+
+
+class TestLinear:
+    def test_a_drain_looks_at_each_entry_twice_at_most(
+        self, own: TenantMemory, few: int, looked_at: list[UUID], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Once on the walk, and once more in the log where it came while the walk went on; counted twice in all."""
+        ids = record(own, 30)
+        counted: list[BacklogCounts] = []
+
+        def counting(*asked: Any) -> BacklogCounts:
+            counted.append(count_backlog(*asked))
+            return counted[-1]
+
+        monkeypatch.setattr(embedding, "count_backlog", counting)
+        # So that no count costs little enough to be made in between.
+        monkeypatch.setattr(RunningCounts, "SHARE", 1_000_000)
+
+        told: list[BacklogCounts] = []
+        own.embed(progress=told.append)
+
+        assert sorted(ids) == sorted(looked_at)
+        assert [(30, 0), (0, 30)] == [(counts.pending, counts.embedded) for counts in counted]
+        assert [30, 22, 14, 6, 0] == [counts.pending for counts in told]
+
+    def test_what_is_new_is_found_by_itself(self, own: TenantMemory, looked_at: list[UUID]) -> None:
+        """A worker that is done looks at the entry that came, and at no other."""
+        record(own, 5)
+        worker = worker_of(own)
+        while worker.embed_batch(own.tenant_id):
+            pass
+        looked_at.clear()
+
+        (new,) = record(own)
+
+        assert 1 == worker.embed_batch(own.tenant_id)
+        assert 0 == worker.embed_batch(own.tenant_id)
+        assert [new] == looked_at
+
+    def test_what_is_new_does_not_wait_behind_a_whole_memory(self, own: TenantMemory, few: int) -> None:
+        """An entry that comes while a memory is embedded anew is found with the next look, not after the last."""
+        record(own, 30)
+        found = pending_of(own)
+        found.settled(found.due(utc_now(), few))
+        new = set(record(own, 2))
+        turns = 0
+        while not new <= ids_of(rows := found.due(utc_now(), few)):
+            found.settled(rows)
+            turns += 1
+
+        assert turns <= 2
+
+
+class TestFound:
+    def test_all_that_leaves_an_entry_without_a_vector(self, own: TenantMemory, few: int) -> None:
+        """Recorded, corrected, restored and released entries are found by a worker that was done; others are not."""
+        corrected, restored, released, archived, _left_alone = record(own, 5)
+        worker = worker_of(own)
+        while worker.embed_batch(own.tenant_id):
+            pass
+        found = worker._pending_of(own.tenant_id)
+        assert [] == found.due(utc_now(), 8)
+
+        own.correct(corrected, {"summary": "It was the renewal job."}, reason="looked again")
+        own.correct(restored, {"summary": "It was the broker."}, reason="looked again")
+        worker.embed_batch(own.tenant_id)
+        own.correct(corrected, {"summary": "It was the clock."}, reason="looked again")
+        own.restore(restored, 1, reason="it was as it stood")
+        own.archive(archived, reason="old")
+        own.quarantine(released, reason="look at it")
+        (fresh,) = record(own)
+
+        assert {corrected, restored, fresh} == ids_of(found.due(utc_now(), 8))
+        assert {corrected, restored, fresh} == ids_of(pending_of(own).due(utc_now(), 8))
+        own.correct(released, {"summary": "It was the disk."}, reason="looked again")
+        own.release(released, reason="sound")
+        assert {corrected, restored, fresh, released} == ids_of(found.due(utc_now(), 8))
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_a_worker_that_goes_along_misses_nothing(self, own: TenantMemory, few: int, seed: int) -> None:
+        """Whatever happens between its batches, in the end every entry has the vector of its text."""
+        draws = random.Random(seed)
+        ids = record(own, 4)
+        worker = worker_of(own)
+        for _ in range(25):
+            self._happen(own, worker, ids, draws)
+        while worker.embed_batch(own.tenant_id):
+            pass
+
+        assert (0, 0, len(ids)) == (own.backlog().pending, own.backlog().dead, own.backlog().embedded)
+        assert own.check_rebuild().ok
+
+    def _happen(self, own: TenantMemory, worker: EmbeddingWorker, ids: list[UUID], draws: random.Random) -> None:
+        one = draws.choice(ids)
+        match draws.choice(["record", "correct", "restore", "reclassify", "embed", "embed"]):
+            case "record":
+                ids += record(own)
+            case "correct":
+                own.correct(one, {"body": f"It was {draws.random()}."}, reason="looked again")
+            case "restore" if (revision := own.show_entry(one)["revision"]) > 1:
+                own.restore(one, draws.randrange(1, revision), reason="as it was")
+            case "reclassify":
+                own.reclassify(one, visibility=draws.choice(["team", "tech"]), reason="it belongs there")
+            case _:
+                worker.embed_batch(own.tenant_id, at_most=draws.randint(1, 5))
+
+    def test_a_second_space_is_filled_from_the_first_entry_on(
+        self, own: TenantMemory, database: TestDatabase, few: int
+    ) -> None:
+        """Another model finds every entry to embed, while the one in force goes on finding none."""
+        ids = record(own, 7)
+        own.embed()
+        with Grandbo.open(settings=database.settings(), embedder=words_embedder("2")) as opened:
+            other = opened.tenant(own.tenant.name, principal="human:tester")
+            assert set(ids) == ids_of(pending_of(other).due(utc_now(), 8))
+            other.embed()
+            assert 7 == other.backlog().embedded
+
+        assert [] == pending_of(own).due(utc_now(), 8)
+
+    def test_an_erased_entry_is_no_more_to_do(self, own: TenantMemory) -> None:
+        """It was found, and is gone when its text is read."""
+        kept, gone = record(own, 2)
+        found = pending_of(own)
+        assert {kept, gone} == ids_of(found.due(utc_now(), 8))
+        asked = own.request_erasure(gone, "personal_data")
+        own._grandbo.tenant(own.tenant.name, principal="human:second").confirm_erasure(asked.erasure_id)
+
+        assert {kept} == ids_of(found.due(utc_now(), 8))
+
+    def test_rows_that_somebody_deleted_are_found_again(self, own: TenantMemory, database: TestDatabase) -> None:
+        """No event tells of it: now and then the entries are walked through anew."""
+        ids = record(own, 3)
+        own.embed()
+        found = pending_of(own)
+        now = utc_now()
+        assert [] == found.due(now, 8)
+        with database.as_admin() as conn:
+            conn.execute("DELETE FROM grandbo.org_memory_embeddings WHERE tenant_id = %s", (own.tenant_id,))
+
+        assert [] == found.due(now + pending.WALK_AGAIN / 2, 8)
+        assert set(ids) == ids_of(found.due(now + pending.WALK_AGAIN, 8))
+
+
+class TestTriedBefore:
+    def test_it_comes_back_when_its_time_has_come(self, own: TenantMemory, provider: Switchable) -> None:
+        """Not before, and with what is new in front of it; once it has its vector its attempts are forgotten."""
+        (first,) = record(own)
+        provider.failure = EmbedderRefused()
+        worker = worker_of(own)
+        assert 0 == worker.embed_batch(own.tenant_id)
+        provider.failure = None
+        (new,) = record(own)
+        found = worker._pending_of(own.tenant_id)
+
+        assert [new] == [row["entry_id"] for row in found.due(utc_now(), 8)]
+        late = utc_now() + timedelta(minutes=1)
+        assert [new, first] == [row["entry_id"] for row in found.due(late, 8)]
+        assert [new] == [row["entry_id"] for row in found.due(late, 1)]
+        assert 2 == worker_of(own, ahead=timedelta(minutes=1)).embed_batch(own.tenant_id)
+        assert [] == found.due(late, 8)
+        assert not self._attempts(own)
+
+    def test_one_that_was_given_up_is_tried_again_by_a_worker_that_passed_it_by(
+        self, own: TenantMemory, provider: Switchable
+    ) -> None:
+        """`--retry-dead` may be cut off before it has done anything; whoever watches the backlog goes on with it."""
+        record(own)
+        provider.failure = EmbedderRefused()
+        watching = worker_of(own, ahead=timedelta(hours=1))
+        for attempt in range(MAX_ATTEMPTS):
+            worker_of(own, ahead=timedelta(hours=attempt)).embed_batch(own.tenant_id)
+        assert (0, 0, 1) == (watching.embed_batch(own.tenant_id), own.backlog().pending, own.backlog().dead)
+        assert 1 == own.embed(retry_dead=True, deadline=0.0).pending
+
+        provider.failure = None
+
+        assert 1 == watching.embed_batch(own.tenant_id)
+
+    def test_an_outage_passes_nothing_by(self, own: TenantMemory, provider: Switchable, few: int) -> None:
+        """What could not be embedded is given again, by the same worker, when the provider is back."""
+        ids = record(own, 7)
+        worker = worker_of(own)
+        for _ in range(3):
+            provider.failure = EmbedderTransient()
+            with pytest.raises(EmbedderTransient):
+                worker.embed_batch(own.tenant_id, at_most=2)
+            provider.failure = None
+            assert 2 == worker.embed_batch(own.tenant_id, at_most=2)
+
+        assert 1 == worker.embed_batch(own.tenant_id, at_most=2)
+        assert len(ids) == own.backlog().embedded
+
+    def _attempts(self, memory: TenantMemory) -> list[Any]:
+        with memory._grandbo.database.transaction("writer", memory.tenant_id, read_only=True) as transaction:
+            return transaction.execute(
+                pending._DUE_AGAIN,
+                {
+                    "tenant_id": memory.tenant_id,
+                    "stamp": stamp_of(memory),
+                    "now": utc_now() + timedelta(days=1),
+                    "look": 9,
+                },
+            )
+
+
+class TestAtOnce:
+    def test_two_drains_embed_each_entry_once_between_them(self, own: TenantMemory, few: int) -> None:
+        """Both end with nothing pending, and the log has one vector for each entry."""
+        ids = record(own, 20)
+        barrier = threading.Barrier(2)
+        ends: list[BacklogCounts] = []
+
+        def work() -> None:
+            barrier.wait(30)
+            ends.append(worker_of(own).drain(own.tenant_id))
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        record(own, 5)
+        for thread in threads:
+            thread.join(60)
+
+        assert 2 == len(ends)
+        own.embed()
+        assert len(ids) + 5 == len(list(own.events(event_type="entry_embedded"))) == own.backlog().embedded
+
+
+class TestRunningCounts:
+    def test_they_are_counted_anew_where_that_costs_little(self) -> None:
+        """A count that took a second is good for twenty; what is reckoned to nothing is counted in any case."""
+        now = [0.0]
+        told = iter([10, 7, 0])
+
+        def count() -> BacklogCounts:
+            now[0] += 1
+            return BacklogCounts(pending=next(told), dead=1, entries=20)
+
+        running = RunningCounts(count, clock=lambda: now[0])
+        assert 8 == running.after(2).pending
+        now[0] += RunningCounts.SHARE
+        assert 7 == running.after(2).pending
+        assert (3, 16) == (running.after(4).pending, running.counts.embedded)
+        assert 0 == running.after(3).pending
