@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
@@ -11,11 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidInput, NotFound, RevisionStale
-from grandbo.events.models import EntryRevisionRestored
+from grandbo.events.log import LOCK_HEAD, CommandContext, Event, head_of, seal_events, stream_versions
+from grandbo.events.models import EntryChanged, EntryRevisionRestored, EntryUnarchived
+from grandbo.events.registry import parse_body
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.lifecycle import ALLOWED, accepted
+from grandbo.projections.runner import append
 from grandbo.screening.hidden import hidden_pieces
-from grandbo.types import STATUSES
+from grandbo.types import STATUSES, digest_of, new_id, utc_now
 from tests.support.factories import make_finding
 
 TOPIC = "consumers lost their leases"
@@ -31,6 +35,26 @@ def entry(memory: TenantMemory) -> UUID:
     entry_id = memory.record_finding(make_finding()).acknowledgement.entry_id
     memory.embed()
     return entry_id
+
+
+class _UnarchivedOfBefore(EntryChanged):
+    """Version 1 of the event."""
+
+    EVENT_TYPE: ClassVar[str] = EntryUnarchived.EVENT_TYPE
+
+
+def _append_as_before(memory: TenantMemory, event: Event) -> None:
+    """Append an event as an earlier release wrote it, and project it as it is read now."""
+    key = {"tenant_id": memory.tenant_id}
+    with memory._grandbo.database.transaction("writer", memory.tenant_id) as transaction:
+        head = head_of(transaction.execute(LOCK_HEAD, key))
+        context = CommandContext(memory.tenant_id, memory.principal, new_id(), digest_of([]))
+        versions = stream_versions(transaction, memory.tenant_id, [event.stream_id])
+        (sealed,) = seal_events(context, head, [event], versions, utc_now())
+        assert sealed.body is not None
+        header = sealed.header
+        data = parse_body(header.event_type, header.schema_version, sealed.body, position=sealed.position)
+        append(transaction, [replace(sealed, data=data)])
 
 
 def _act(memory: TenantMemory, verb: str, entry_id: UUID, other: UUID) -> None:
@@ -279,6 +303,35 @@ class TestRecall:
 
         assert [other] == _found(memory)
         assert str(other) == memory.show_entry(entry)["superseded_by"]
+
+    def test_one_that_is_let_out_again_is_superseded_no_longer(self, memory: TenantMemory, entry: UUID) -> None:
+        """As long as it is put away it still is, and the past keeps by what."""
+        other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        memory.supersede(entry, other, reason="r")
+        memory.archive(entry, reason="r")
+        put_away = memory.head_position()
+        memory.unarchive(entry, reason="r")
+
+        assert {entry, other} == set(_found(memory))
+        assert str(other) == memory.show_entry(entry, as_of_position=put_away)["superseded_by"]
+        assert memory.show_entry(entry)["superseded_by"] is None
+        assert memory.check_rebuild().ok
+        assert memory.check_rebuild(until=put_away).ok
+
+    def test_one_that_was_let_out_before_that_was_said_stays_as_it_was(self, memory: TenantMemory, entry: UUID) -> None:
+        """Version 1 of the event left it called superseded, and a replay gives just that."""
+        other = memory.record_finding(make_finding()).acknowledgement.entry_id
+        memory.supersede(entry, other, reason="r")
+        memory.archive(entry, reason="r")
+        _append_as_before(memory, Event(entry, _UnarchivedOfBefore(revision=4, reason="r")))
+
+        shown = memory.show_entry(entry)
+        assert ("published", str(other)) == (shown["status"], shown["superseded_by"])
+        assert memory.check_rebuild().ok
+        assert memory.verify().first_bad is None
+        memory.archive(entry, reason="r")
+        memory.unarchive(entry, reason="r")
+        assert memory.show_entry(entry)["superseded_by"] is None
 
     def test_a_disputed_entry_comes_labelled_with_the_other_side(self, memory: TenantMemory, entry: UUID) -> None:
         """It is still recalled, and says that it is disputed and by what."""

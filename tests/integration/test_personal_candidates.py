@@ -339,8 +339,10 @@ class TestApproving:
         assert [("human", "superseded"), ("agent", "published")] == [
             (entry["author_type"], entry["status"]) for entry in map(zoe.show_entry, (said, done.entry_id))
         ]
+        before = zoe.show_entry(said)
         zoe.reopen_candidate(found, reason="it was not")
         assert ["published", "archived"] == [zoe.show_entry(one)["status"] for one in (said, done.entry_id)]
+        assert [str(done.entry_id), None] == [entry["superseded_by"] for entry in (before, zoe.show_entry(said))]
         assert [SAID] == embedded(zoe)
         assert [] == memory.check_rebuild().differences
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pydantic import Field, field_serializer
 
 from grandbo.events.parts import BasisPoints, Count, Digest, EventBody, Part, Text, UtcTime, UuidText
-from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status, Verdict
+from grandbo.types import Kind, LinkType, Precision, PrincipalType, Status
 
 
 class Evidence(Part):
@@ -158,9 +158,16 @@ class EntryArchived(EntryChanged):
 
 
 class EntryUnarchived(EntryChanged):
-    """It is back."""
+    """
+    It is back; `no_longer_superseded` where another entry had taken its place.
+
+    Version 1 did not say so, and left it called superseded by that one.
+    """
 
     EVENT_TYPE: ClassVar[str] = "entry_unarchived"
+    SCHEMA_VERSION: ClassVar[int] = 2
+
+    no_longer_superseded: Annotated[bool, Field(strict=True)]
 
 
 class EntryDisputed(EntryChanged):
@@ -266,18 +273,6 @@ class EntryUnlinked(EventBody):
     link_type: LinkType
     to_entry_id: UuidText
     reason: Text
-
-
-class FeedbackGiven(EventBody):
-    """Someone who was told it says what became of the answer; a later one of the same stream takes its place."""
-
-    EVENT_TYPE: ClassVar[str] = "feedback_given"
-
-    receipt_id: UuidText
-    entry_id: UuidText
-    revision: Count
-    verdict: Verdict
-    note: Annotated[Text, Field(max_length=1_000)] | None
 
 
 class EmbeddedWindow(Part):

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from grandbo.errors import EventUnreadable
-from grandbo.events import candidates, erasures, models, subjects
+from grandbo.events import candidates, erasures, feedback, models, subjects
 from grandbo.events.parts import EventBody
 
 Document = dict[str, Any]
@@ -44,7 +44,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         candidates.CandidateRejected,
         candidates.CandidateWithdrawn,
         candidates.CandidateReopened,
-        models.FeedbackGiven,
+        feedback.FeedbackGiven,
         erasures.EntryErased,
         erasures.EntryKept,
         erasures.EntryRedacted,
@@ -122,6 +122,11 @@ def _whole_streams(document: Document) -> Document:
     return {**document, "positions": []}
 
 
+def _still_superseded(document: Document) -> Document:
+    """What had taken its place was left standing beside it: a replay gives what there was."""
+    return {**document, "no_longer_superseded": False}
+
+
 # One pure step from version n to n + 1, keyed by (event type, n). Stored rows are never rewritten.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("tenant_created", 1): _policy_of_before,
@@ -132,6 +137,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("entry_recorded", 1): _recorded_of_before,
     ("entry_corrected", 1): _unscreened,
     ("entry_reclassified", 1): _unclassified,
+    ("entry_unarchived", 1): _still_superseded,
     ("entry_erased", 1): _whole_streams,
 }
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from grandbo.errors import IllegalTransition, InvalidInput
 from grandbo.events.candidates import CandidateContent, Outcome
 from grandbo.events.log import Event
 from grandbo.events.models import (
-    EntryArchived,
     EntryChanged,
     EntryCorroborated,
     EntryExpirySet,
     EntryRecorded,
-    EntryUnarchived,
 )
 from grandbo.events.parts import EventBody
 from grandbo.memory import lifecycle
@@ -103,5 +102,6 @@ def _as_before(entry: EntryState, before: EntryState, reason: str) -> Iterator[E
 
 def _let_out(entry: EntryState, reason: str) -> Iterator[EventBody]:
     """What is superseded comes back by way of the archive: nothing else leads from one state to the other."""
-    yield EntryArchived(revision=entry.revision + 1, reason=reason)
-    yield EntryUnarchived(revision=entry.revision + 2, reason=reason)
+    archived = lifecycle.decide_archive(entry, reason)
+    yield archived
+    yield lifecycle.decide_unarchive(replace(entry, revision=archived.revision), reason)

@@ -66,6 +66,7 @@ class EntryState:
     incident_source: str | None
     incident_id: str | None
     supported_by: tuple[dict[str, str], ...]
+    superseded_by: UUID | None
 
     @property
     def incidents(self) -> frozenset[tuple[str, str]]:
@@ -157,8 +158,10 @@ def decide_archive(state: EntryState, reason: str) -> models.EntryArchived:
 
 
 def decide_unarchive(state: EntryState, reason: str) -> models.EntryUnarchived:
-    """Bring it back."""
-    return models.EntryUnarchived(revision=state.revision + 1, reason=reason)
+    """Bring it back, also into the place that another entry had taken."""
+    return models.EntryUnarchived(
+        revision=state.revision + 1, reason=reason, no_longer_superseded=state.superseded_by is not None
+    )
 
 
 def decide_dispute(state: EntryState, other: EntryState | None, reason: str) -> models.EntryDisputed:

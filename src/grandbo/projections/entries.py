@@ -128,6 +128,8 @@ def _changed(
             return _SET_TEXT, _text_values(data)
         case models.EntryArchived():
             return _SET_STATUS, {"new_status": "archived"}
+        case models.EntryUnarchived(no_longer_superseded=True):
+            return _SUPERSEDE, {"new_status": "published", "new_superseded_by": None}
         case models.EntryUnarchived():
             return _SET_STATUS, {"new_status": "published"}
         case models.EntryQuarantined():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from grandbo.events.feedback import FeedbackGiven
 from grandbo.events.log import RecordedEvent
-from grandbo.events.models import FeedbackGiven
 from grandbo.storage.database import Step
 from grandbo.storage.tables import feedback
 from grandbo.storage.tenancy import of_tenant

@@ -12,8 +12,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from grandbo.errors import Forbidden, InvalidInput, NotFound
+from grandbo.events.feedback import FeedbackGiven
 from grandbo.events.log import CommandContext, Event
-from grandbo.events.models import FeedbackGiven, Policy
+from grandbo.events.models import Policy
 from grandbo.memory.commands import Appended, Command, run_command
 from grandbo.memory.govern import CURRENT, Changed, visible_state
 from grandbo.memory.policy import require, require_writing, visible_tiers
