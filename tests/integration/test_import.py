@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,11 @@ import pytest
 
 import grandbo
 from grandbo.library import TenantMemory
-from grandbo.memory.importing import ImportKind, parse_line
+from grandbo.memory import importing
+from grandbo.memory.importing import ImportKind, ImportReport, parse_line
 from grandbo.memory.record import finding_command_id
+from grandbo.memory.reimporting import Runbooks
+from grandbo.types import utc_now
 from tests.support.factories import make_finding
 
 SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
@@ -178,6 +183,35 @@ class TestRunbooksAgain:
         (entry,) = memory.list_entries(kinds=["runbook"]).as_dict()["entries"]
         assert ("Drain queues", "broker", ["QueueStalled"]) == (entry["title"], entry["service"], entry["tags"])
         assert "# Drain a queue\n\nUse a shell." == entry["body"]
+
+    def test_of_two_imports_at_once_one_has_corrected_it(self, memory: TenantMemory) -> None:
+        """Both have seen the entry as it stood; the second finds the correction made, and counts it as unchanged."""
+        for body in ("Older.", "Old."):
+            memory.import_lines([_line(body=body)], "runbook")
+        who = (memory._grandbo.database, memory.tenant_id, memory.principal, memory.tenant.policy)
+        barrier = threading.Barrier(2)
+
+        class AtOnce(Runbooks):
+            def look_up(self, ids: Collection[str]) -> None:
+                super().look_up(ids)
+                barrier.wait(30)
+
+        reports: list[ImportReport] = []
+
+        def run() -> None:
+            report = ImportReport()
+            reports.append(report)
+            line = importing._read_batch([(1, _line(body="New."))], "runbook", report)
+            assert [] == importing._settle(line, AtOnce(*who, clock=utc_now), report)
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+        assert [(0, 1), (1, 0)] == sorted((report.corrected, report.unchanged) for report in reports)
+        assert ("New.", 4) == (self._texts(memory)["1"][1], memory.verify().head)
 
     def test_twice_in_one_file_is_two_editions(self, memory: TenantMemory) -> None:
         """In the order of the lines."""

@@ -149,12 +149,16 @@ def _settle(read: Sequence[_Line], runbooks: Runbooks, report: ImportReport) -> 
 
 def _correct(line: _Line, runbooks: Runbooks, report: ImportReport) -> None:
     try:
-        if runbooks.correct(line.document, line.stated):
-            report.corrected += 1
-        else:
-            report.refuse(line.number, _explained(CommandReused()))
+        is_corrected = runbooks.correct(line.document, line.stated)
     except GrandboError as error:
         report.refuse(line.number, error)
+        return
+    if is_corrected is None:
+        report.refuse(line.number, _explained(CommandReused()))
+    elif is_corrected:
+        report.corrected += 1
+    else:
+        report.unchanged += 1
 
 
 def _stated(row: Mapping[str, Any]) -> frozenset[str]:

@@ -90,22 +90,24 @@ class Runbooks:
         """Whether the caller may: to record is not to govern."""
         return may(self._who[2], "govern")
 
-    def correct(self, document: Mapping[str, Any], stated: Collection[str]) -> bool:
+    def correct(self, document: Mapping[str, Any], stated: Collection[str]) -> bool | None:
         """
-        Correct the entry of this id by what the line states; False where there is none that the caller sees.
+        Correct the entry of this id by what the line states; None where there is none that the caller sees.
+
+        Gives whether this call did it: of two imports at once the other may have.
 
         Raises:
             IllegalTransition and what else refuses a correction.
         """
         found = self._of(document)
         if found is None:
-            return False
+            return None
         known, visibility = found
         changes = corrections(marked(document), known)
         kept = {name: value for name, value in changes.items() if name in stated}
         own_id = command_id("correct", document, visibility, known)
-        carry_out(*self._who, wishes.correct(known.id, kept, CHANGED, command_id=own_id), clock=self._clock)
-        return True
+        wish = wishes.correct(known.id, kept, CHANGED, command_id=own_id)
+        return carry_out(*self._who, wish, clock=self._clock).appended
 
     def _of(self, document: Mapping[str, Any]) -> tuple[Known, str] | None:
         incident = document["incident"]
