@@ -88,7 +88,8 @@ class Proving(Verbs):
         Sign the log as it stands; the checkpoint that stands already where nothing was appended since.
 
         Args:
-            projections: replay the log too, and put the digest of its projections into the note.
+            projections: replay the log too, and put the digest of its projections into the note. One that stands
+                without it is not enough then: another one of the same size is made.
 
         Raises:
             LogDamaged: the log or a projection is not what it must be, or not what was signed before.
@@ -96,7 +97,7 @@ class Proving(Verbs):
         require(self.principal, "audit")
         require_writing(self.principal)
         key = notes.notary_key(self._home)
-        if standing := checkpoints.standing(self._database, self.tenant.tenant_id, key):
+        if standing := checkpoints.standing(self._database, self.tenant.tenant_id, key, full=projections):
             return standing
         lines = [f"time {utc_text(self._clock()())}"]
         size = head_position(self._database, self.tenant.tenant_id)

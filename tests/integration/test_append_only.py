@@ -48,7 +48,7 @@ LOCKS: dict[str, LiteralString] = {
     "for share": "SELECT FROM grandbo.{table} FOR SHARE",
     "for key share": "SELECT FROM grandbo.{table} FOR KEY SHARE",
 }
-_KEYS = {EVENTS: "position", CHECKPOINTS: "size"}
+_KEYS = {EVENTS: ("position",), CHECKPOINTS: ("size", "is_full")}
 _COLUMNS = {EVENTS: COLUMNS, CHECKPOINTS: ("tenant_id", "size", "root", "note")}
 
 
@@ -56,7 +56,7 @@ def _changing(name: str, table: str) -> sql.Composed:
     return sql.SQL((CHANGES | LOCKS)[name]).format(
         table=sql.Identifier(table),
         columns=sql.SQL(", ").join(map(sql.Identifier, _COLUMNS[table])),
-        key=sql.Identifier(_KEYS[table]),
+        key=sql.SQL(", ").join(map(sql.Identifier, _KEYS[table])),
     )
 
 

@@ -89,6 +89,35 @@ class TestCheckpoint:
 
         assert (first.note, True, False) == (again.note, first.created, again.created)
 
+    def test_a_full_one_is_due_after_a_quick_one(self, signer: TenantMemory, home: Path, tmp_path: Path) -> None:
+        """Of the same size and root, with the digest; the quick one is kept beside it, and a quick one more is it."""
+        quick = signer.checkpoint(projections=False)
+        full = signer.checkpoint()
+
+        assert (True, True) == (quick.created, full.created)
+        assert (3, quick.checkpoint.root) == (full.checkpoint.size, full.checkpoint.root)
+        assert (None, signer.check_rebuild().digest) == (quick.checkpoint.projections, full.checkpoint.projections)
+        for again in (signer.checkpoint(), signer.checkpoint(projections=False)):
+            assert (full.note, False) == (again.note, again.created)
+        assert [full.note] == [kept["note"] for kept in signer.list_checkpoints()]
+        assert (True, True) == (signer.check_rebuild(until=3).signed is not None, signer.check_rebuild(until=3).ok)
+        assert signer.verify().first_bad is None
+        bundle = signer.export(tmp_path / "bundle")
+        assert (full.note, 1) == ((tmp_path / "bundle/checkpoints/3.note").read_text(), bundle.manifest["checkpoints"])
+        for note in (quick.note, full.note):
+            assert 3 == notes.open_checkpoint(note, f"grandbo.local/log/{signer.tenant_id}", _public(home)).size
+
+    def test_a_page_of_them_has_each_size_once(self, signer: TenantMemory) -> None:
+        """Wherever the page ends."""
+        for _ in range(3):
+            signer.checkpoint(projections=False)
+            signer.checkpoint()
+            signer.record_finding(make_finding())
+
+        sizes = [kept["size"] for kept in signer.list_checkpoints(limit=2)]
+        more = [kept["size"] for kept in signer.list_checkpoints(limit=2, before=sizes[-1])]
+        assert [[5, 4], [3]] == [sizes, more]
+
     def test_an_older_one_is_a_prefix_of_a_newer_one(self, signer: TenantMemory, database: TestDatabase) -> None:
         """The consistency proof of the log leads from the older root to the newer one."""
         old = signer.checkpoint().checkpoint

@@ -112,7 +112,7 @@ def checkpoint(
     """
     Sign the log as it stands, and print the note: keep it where nobody who runs the database can change it.
 
-    Where nothing was appended since the last one, that one is printed again.
+    Where nothing was appended since the last one, that one is printed again; after a quick one, a full one is made.
     """
     with call.memory() as memory, progress("Checking", None, shown=not call.json) as update:
         signed = memory.checkpoint(projections=not quick, progress=update)

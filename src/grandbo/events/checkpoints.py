@@ -35,14 +35,24 @@ from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import checkpoints, events
 from grandbo.storage.tenancy import TENANT, of_tenant
 
-_LAST_NOTE = sa.select(checkpoints).where(of_tenant(checkpoints)).order_by(checkpoints.c.size.desc()).limit(1)
+# Of one size there may be a quick one and a full one, which says the same and more.
+_fuller_first = (checkpoints.c.size.desc(), checkpoints.c.is_full.desc())
+_LAST_NOTE = sa.select(checkpoints).where(of_tenant(checkpoints)).order_by(*_fuller_first).limit(1)
 _NOTES = (
     sa.select(checkpoints)
     .where(of_tenant(checkpoints), checkpoints.c.size < sa.bindparam("before", type_=sa.BigInteger))
-    .order_by(checkpoints.c.size.desc())
+    .ext(pg.distinct_on(checkpoints.c.size))
+    .order_by(*_fuller_first)
     .limit(sa.bindparam("page", type_=sa.Integer))
 )
-_NOTE_AT = sa.select(checkpoints.c.note).where(of_tenant(checkpoints), checkpoints.c.size == sa.bindparam("at"))
+_FULL_NOTE_AT = sa.select(checkpoints.c.note).where(
+    of_tenant(checkpoints), checkpoints.c.size == sa.bindparam("at"), checkpoints.c.is_full
+)
+_KEPT_NOTE = sa.select(checkpoints.c.note).where(
+    of_tenant(checkpoints),
+    checkpoints.c.size == sa.bindparam("at"),
+    checkpoints.c.is_full == sa.bindparam("is_full", type_=sa.Boolean),
+)
 _KEEP = (
     pg.insert(checkpoints)
     .values(
@@ -82,12 +92,20 @@ class Signed:
         }
 
 
-def standing(database: Database, tenant_id: UUID, key: Ed25519PrivateKey) -> Signed | None:
-    """The last checkpoint if the log has not grown since; None where a new one is due. Raises `LogDamaged`."""
+def standing(database: Database, tenant_id: UUID, key: Ed25519PrivateKey, *, full: bool) -> Signed | None:
+    """
+    The last checkpoint if the log has not grown since; None where a new one is due.
+
+    Args:
+        full: one that states the digest of the projections; after a quick one it is due without a new event.
+
+    Raises:
+        LogDamaged
+    """
     with database.transaction("notary", tenant_id, read_only=True, snapshot=True) as transaction:
         head = head_of(transaction.execute(READ_HEAD, {"tenant_id": tenant_id}))
         last = _last(transaction, tenant_id, key)
-        if last is None or last.checkpoint.size < head.position:
+        if last is None or last.checkpoint.size < head.position or (full and not last.checkpoint.is_full):
             return None
         # What has not grown must still be what was signed.
         _check(transaction, tenant_id, last.checkpoint, head.position, None)
@@ -118,15 +136,19 @@ def make(
     note = sign_checkpoint(origin, size, root, key, extensions)
     with database.transaction("notary", tenant_id) as transaction:
         transaction.execute(_KEEP, {"tenant_id": tenant_id, "size": size, "root": root, "note": note})
-        # Of two notaries that sign one size, the first one's note is the one that stays.
-        kept = transaction.execute(_NOTE_AT, {"tenant_id": tenant_id, "at": size})[0]["note"]
+        # Of two notaries that sign one size alike, the first one's note is the one that stays.
+        made = parse_note(note)
+        at = {"tenant_id": tenant_id, "at": size, "is_full": made.is_full}
+        kept = transaction.execute(_KEPT_NOTE, at)[0]["note"]
     if kept == note:
-        return Signed(tenant_id, parse_note(kept), kept, created=True)
+        return Signed(tenant_id, made, kept, created=True)
     return Signed(tenant_id, _opened(kept, tenant_id, size, key), kept, created=False)
 
 
 def list_notes(database: Database, tenant_id: UUID, *, limit: int, before: int | None = None) -> list[dict[str, Any]]:
-    """A page of the stored checkpoints as they are stored, the largest first: `{size, root, extensions, note}`."""
+    """
+    A page of the stored checkpoints, the largest first: `{size, root, extensions, note}`; one of each size, the fuller.
+    """
     params = {"tenant_id": tenant_id, "before": 2**62 if before is None else before, "page": limit}
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
         rows = transaction.execute(_NOTES, params)
@@ -160,7 +182,7 @@ def signed_projections(database: Database, tenant_id: UUID, size: int, public_ke
         LogDamaged: the checkpoint is not what was signed.
     """
     with database.transaction("auditor", tenant_id, read_only=True) as transaction:
-        rows = transaction.execute(_NOTE_AT, {"tenant_id": tenant_id, "at": size})
+        rows = transaction.execute(_FULL_NOTE_AT, {"tenant_id": tenant_id, "at": size})
     if not rows:
         return None
     try:
@@ -168,8 +190,7 @@ def signed_projections(database: Database, tenant_id: UUID, size: int, public_ke
         stated = parse_note(note) if public_key is None else open_checkpoint(note, origin_of(tenant_id), public_key)
     except NoteRefused as refusal:
         raise LogDamaged(f"The checkpoint of size {size} is not what was signed ({refusal}).") from refusal
-    named = (line.removeprefix("projections ") for line in stated.extensions if line.startswith("projections "))
-    return next(named, None)
+    return stated.projections
 
 
 def parse_note(note: str) -> Checkpoint:

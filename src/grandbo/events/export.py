@@ -84,10 +84,11 @@ def _write(
     transaction: Transaction, tenant_id: UUID, folder: Path, public_key: bytes, progress: Progress | None
 ) -> dict[str, Any]:
     head = head_of(transaction.execute(READ_HEAD, {"tenant_id": tenant_id}))
-    notes = stored_notes(transaction, tenant_id)
+    # Of one size the fuller one, which comes last.
+    notes = {row["size"]: row["note"] for row in stored_notes(transaction, tenant_id)}
     (folder / CHECKPOINTS).mkdir()
-    for row in notes:
-        _save(folder / CHECKPOINTS / f"{row['size']}.note", row["note"])
+    for size, note in notes.items():
+        _save(folder / CHECKPOINTS / f"{size}.note", note)
     _save(folder / PUBLIC_KEY, base64.b64encode(public_key).decode() + "\n")
     count = 0
     with (folder / EVENTS).open("w", encoding="utf-8", newline="\n") as file:

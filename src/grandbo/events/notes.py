@@ -49,6 +49,17 @@ class Checkpoint:
     root: bytes
     extensions: tuple[str, ...] = ()
 
+    @property
+    def projections(self) -> str | None:
+        """The digest of the projections; None of a quick one, which does not state it."""
+        named = (line.removeprefix("projections ") for line in self.extensions if line.startswith("projections "))
+        return next(named, None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it states the digest of the projections."""
+        return self.projections is not None
+
     def text(self) -> str:
         """The text that is signed."""
         lines = (self.origin, str(self.size), base64.b64encode(self.root).decode(), *self.extensions)

@@ -29,7 +29,7 @@ Progress = Callable[[int], None]
 
 _ERASURES = ("entry_erased", "subject_erased")
 
-_NOTES = sa.select(checkpoints).where(of_tenant(checkpoints)).order_by(checkpoints.c.size)
+_NOTES = sa.select(checkpoints).where(of_tenant(checkpoints)).order_by(checkpoints.c.size, checkpoints.c.is_full)
 _EVENT_AT = sa.select(events.c.hash, events.c.recorded_at).where(
     of_tenant(events), events.c.position == sa.bindparam("at", type_=sa.BigInteger)
 )
@@ -157,7 +157,7 @@ def resumed(transaction: Transaction, tenant_id: UUID, position: int) -> State:
 
 
 def stored_notes(transaction: Transaction, tenant_id: UUID) -> list[Row]:
-    """The tenant's checkpoints as they are stored, smallest first."""
+    """The tenant's checkpoints as they are stored, smallest first; of one size the quick one, then the full one."""
     return transaction.execute(_NOTES, {"tenant_id": tenant_id})
 
 

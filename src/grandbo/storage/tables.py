@@ -80,6 +80,9 @@ checkpoints = sa.Table(
     sa.Column("root", sa.LargeBinary, nullable=False),
     sa.Column("note", sa.Text, nullable=False),
     sa.Column("made_at", _Time, nullable=False, server_default=sa.func.clock_timestamp()),
+    sa.Column(
+        "is_full", sa.Boolean, sa.Computed(r"position(E'\nprojections ' in note) > 0", persisted=True), primary_key=True
+    ),
 )
 
 
