@@ -271,6 +271,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tenants", type=int, default=20, help="of --sizes: tenants of 5,000 entries")
     parser.add_argument("--logged", type=int, default=20_000, help="of --sizes: largest tenant made through the log")
     parser.add_argument("--largest", type=int, default=100_000, help="of --sizes: entries of the largest tenant")
+    parser.add_argument(
+        "--alone", choices=("largest", "tenants"), help="of --sizes: the recall of the largest, or of the many, alone"
+    )
+    parser.add_argument(
+        "--room", type=float, default=40, metavar="GB", help="of --sizes: what is multiplied may take so much at most"
+    )
     parser.add_argument("--peers", action="store_true", help="measure other systems beside Grandbo, and nothing else")
     parser.add_argument(
         "--peers-entries",
@@ -319,7 +325,7 @@ def _measured(folder: Path, arguments: argparse.Namespace) -> tuple[dict[str, An
     bench = Bench(folder / "home", ENTRIES // share)
     if arguments.sizes:
         bench.grandbo.close()
-        how = {"tenants": arguments.tenants, "logged": arguments.logged, "largest": arguments.largest}
+        how = {name: getattr(arguments, name) for name in ("tenants", "logged", "largest", "alone", "room")}
         figures = sizes(bench.home, bench.finding, bench.sentence, incidents=arguments.incidents, share=share, **how)
         return figures, 0 if found_enough(figures) else 1
     try:

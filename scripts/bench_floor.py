@@ -37,14 +37,18 @@ TABLES = (
     "CREATE SCHEMA floor",
     "CREATE TABLE floor.vectors (entry_id uuid, vector extensions.vector)",
     "ALTER TABLE floor.vectors ALTER COLUMN vector SET STORAGE PLAIN",
-    "CREATE TABLE floor.terms (term text, entry_id uuid, weight int, PRIMARY KEY (term, entry_id))",
-    "CREATE TABLE floor.entries (entry_id uuid PRIMARY KEY, title text, summary text, evidence jsonb)",
+    "CREATE TABLE floor.terms (term text, entry_id uuid, weight int)",
+    "CREATE TABLE floor.entries (entry_id uuid, title text, summary text, evidence jsonb)",
 )
 COPIES = (
     "INSERT INTO floor.vectors SELECT entry_id, vector FROM grandbo.org_memory_embeddings WHERE tenant_id = %s",
     "INSERT INTO floor.terms SELECT term, entry_id, weight FROM grandbo.org_memory_terms WHERE tenant_id = %s",
     "INSERT INTO floor.entries SELECT entry_id, title, summary, evidence FROM grandbo.org_memory_entries"
     " WHERE tenant_id = %s",
+)
+KEYS = (
+    "ALTER TABLE floor.terms ADD PRIMARY KEY (term, entry_id)",
+    "ALTER TABLE floor.entries ADD PRIMARY KEY (entry_id)",
 )
 
 
@@ -54,4 +58,6 @@ def make_floor(conn: psycopg.Connection[Any], tenant_id: UUID) -> None:
         conn.execute(table)
     for copy in COPIES:
         conn.execute(copy, (tenant_id,))
+    for key in KEYS:
+        conn.execute(key)
     conn.execute("VACUUM ANALYZE floor.vectors, floor.terms, floor.entries")

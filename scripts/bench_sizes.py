@@ -2,7 +2,7 @@
 How recall, writing, rebuilding and verifying grow with a memory, and what it takes on disk.
 
 Up to some size everything goes through the log. Larger tenants, and the many of one size, are made of its projected
-rows, multiplied by the projector's role: an entry and its postings under a new id and title, a vector of its own.
+rows, multiplied: an entry and its postings under a new id and title, a vector of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import resources
@@ -23,9 +22,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 import psycopg
-import sqlalchemy as sa
 from pgvector.psycopg import register_vector
-from psycopg import sql
+from scripts.bench_copies import Copies, check_room
 from scripts.bench_floor import FLOOR_QUERY, make_floor
 from scripts.bench_timing import in_turn, progress, ratio, spread
 
@@ -36,8 +34,7 @@ from grandbo.recall.query import query_topic
 from grandbo.recall.question import check_question
 from grandbo.recall.scan import EXACT, Counting
 from grandbo.settings import Settings
-from grandbo.storage.compiling import compile_statement
-from grandbo.storage.vectors import signature_of
+from grandbo.storage import database as serving
 from grandbo.text import terms
 
 SIZES = (500, 5_000, 20_000, 100_000)
@@ -112,6 +109,8 @@ class Sizes:
         self._provider = MixedIncidents(incidents)
         self._finding, self._sentence = finding, sentence
         settings = Settings.load(home=home, embedder="none", pool_size=16, exact_up_to=exact_up_to)
+        # To measure what is refused when it is served: a recall that takes longer than two seconds.
+        serving._STATEMENT_TIMEOUT_MS["reader"] = 0
         self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(self._provider))
         self.figures: dict[str, Any] = {"real_vectors": len(self._provider._real)}
 
@@ -136,57 +135,50 @@ class Sizes:
         self.figures.setdefault("embedding_events_per_second", {})[count] = round(count / embedded)
         return Made(memory, count)
 
-    def multiplied(self, of: Made, count: int) -> Made:
-        """A tenant of so many entries, each under its own id and title and with its own vector."""
+    def multiplied(self, of: Made, count: int, room: float) -> tuple[Made, dict[str, float]]:
+        """
+        A tenant of so many entries, each under its own id and title and with its own vector; and what it took.
+
+        Args:
+            room: gigabytes that it may take at most.
+        """
         memory = self._tenant(f"multiplied-{count}")
-        with self._as_projector(memory.tenant_id) as conn:
-            for copy in range(-(-count // of.entries)):
-                rows = min(of.entries, count - copy * of.entries)
-                self._copied(conn, of, memory, copy, rows)
-                progress(f"{count} multiplied: {(copy + 1) * of.entries}")
+        before, started = self._held(), time.perf_counter()
+        with self.admin() as conn:
+            copies = Copies(conn, of.memory.tenant_id, self._provider.stamp.id, self._provider.drawn)
+            check_room(self.grandbo.settings.home, copies.bytes_an_entry(), count, room)
+            copies.write(memory.tenant_id, count, told="multiplied")
         self._sent_on(memory, count)
-        return Made(memory, count)
-
-    def crowd(self, of: Made, tenants: int) -> Made:
-        """As many tenants of the same size; give one in the middle."""
-        made = []
-        for number in range(tenants):
-            memory = self._tenant(f"crowd-{number}")
-            with self._as_projector(memory.tenant_id) as conn:
-                self._copied(conn, of, memory, number, of.entries)
-            made.append(Made(memory, of.entries))
-            progress(f"tenants of {of.entries}: {number + 1} of {tenants}")
+        written = time.perf_counter()
         self.settled()
-        return made[tenants // 2]
+        took = {"written_s": round(written - started), "vacuumed_s": round(time.perf_counter() - written)}
+        return Made(memory, count), {**took, "gigabytes": round((self._held() - before) / 1e9, 1)}
 
-    def _copied(self, conn: psycopg.Connection[Any], of: Made, to: TenantMemory, copy: int, rows: int) -> None:
-        source, target = of.memory.tenant_id, to.tenant_id
-        known = {"copy": copy, "rows": rows, "source": source, "target": target}
-        # Read by the superuser that this is, whom no policy binds; written as the projector, bound to its tenant.
-        conn.execute("RESET ROLE")
-        conn.execute("DROP TABLE IF EXISTS copied, copied_terms, copied_vectors")
-        for statement in COPIED:
-            conn.execute(statement, known)
-        ids = [row[0] for row in conn.execute("SELECT entry_id FROM copied ORDER BY entry_id")]
-        vectors = self._provider.drawn(np.random.default_rng([copy, target.int % 2**32]), len(ids))
-        into = "COPY copied_vectors (entry_id, vector) FROM STDIN (FORMAT BINARY)"
-        with conn.cursor() as cursor, cursor.copy(into) as lines:
-            lines.set_types(["uuid", "vector"])
-            for entry_id, vector in zip(ids, vectors, strict=True):
-                lines.write_row((entry_id, vector))
-        conn.execute("GRANT SELECT ON copied, copied_terms, copied_vectors TO grandbo_projector")
-        conn.execute("SET ROLE grandbo_projector")
-        signature = compile_statement(sa.select(signature_of(sa.literal_column("v.vector")))).sql
-        for statement in WRITTEN:
-            conn.execute(statement.replace("{signature}", f"({signature})"), {"stamp": self._provider.stamp.id})
+    def crowd(self, of: Made, tenants: int, room: float) -> tuple[Made, dict[str, float]]:
+        """As many tenants of the same size; gives one in the middle, and what they took."""
+        made = []
+        before, started = self._held(), time.perf_counter()
+        with self.admin() as conn:
+            copies = Copies(conn, of.memory.tenant_id, self._provider.stamp.id, self._provider.drawn)
+            check_room(self.grandbo.settings.home, copies.bytes_an_entry(), tenants * of.entries, room)
+            for number in range(tenants):
+                memory = self._tenant(f"crowd-{number}")
+                copies.write(memory.tenant_id, of.entries, number=number)
+                made.append(Made(memory, of.entries))
+                rate = (number + 1) / (time.perf_counter() - started)
+                left = (tenants - number - 1) / rate / 60
+                progress(f"tenants of {of.entries:,}: {number + 1} of {tenants}, {left:.0f} minutes left")
+        written = time.perf_counter()
+        self.settled()
+        took = {"written_s": round(written - started), "vacuumed_s": round(time.perf_counter() - written)}
+        return made[tenants // 2], {**took, "gigabytes": round((self._held() - before) / 1e9, 1)}
 
-    @contextmanager
-    def _as_projector(self, tenant_id: UUID) -> Any:
-        with self.admin() as conn, conn.transaction():
-            conn.execute("SET LOCAL search_path = grandbo, extensions, public, pg_temp")
-            conn.execute("SET LOCAL synchronous_commit = off")
-            conn.execute(sql.SQL("SET LOCAL grandbo.tenant_id = {}").format(sql.Literal(str(tenant_id))))
-            yield conn
+    def _held(self) -> int:
+        """Bytes of the whole database."""
+        with self.admin() as conn:
+            row = conn.execute("SELECT pg_database_size(current_database())").fetchone()
+        assert row is not None
+        return int(row[0])
 
     def _sent_on(self, memory: TenantMemory, count: int) -> None:
         """
@@ -365,6 +357,8 @@ def sizes(
     tenants: int,
     logged: int,
     largest: int,
+    alone: str | None,
+    room: float,
 ) -> dict[str, Any]:
     """
     Everything about size; `share` of the entries and rounds, and so many tenants of the second size.
@@ -372,10 +366,15 @@ def sizes(
     Args:
         logged: up to how many entries a tenant is made through the log.
         largest: entries of the largest tenant.
+        alone: `largest` or `tenants`: only the recall of that, multiplied from a tenant of the second size.
+        room: gigabytes that what is multiplied may take at most.
     """
     bench = Sizes(home, incidents, finding, sentence, EXACT_UP_TO // share)
     figures = bench.figures
     try:
+        if alone is not None:
+            figures |= _alone(bench, alone, share, tenants, largest, room)
+            return figures
         wanted = [count for count in SIZES if count < largest] + [largest]
         made = [bench.through_the_log(count // share) for count in wanted if count <= logged]
         bench.settled()
@@ -384,51 +383,37 @@ def sizes(
         figures["recall"] = [bench.recall(each, 120 // share) for each in made]
         figures["replay"] = [bench.replayed(each) for each in made]
         for count in (count for count in wanted if count > logged):
-            large = bench.multiplied(made[-1], count // share)
-            bench.settled()
-            figures["recall"].append(bench.recall(large, max(12, 60 // share)))
+            large, took = bench.multiplied(made[-1], count // share, room)
+            figures["recall"].append(bench.recall(large, max(12, 60 // share)) | {"made": took})
         # Of multiplied tenants the head was moved by hand, so only what went through the log is written to.
         figures["write_ms"] = {each.entries: bench.written(each, 200 // share) for each in made}
         figures["writers"] = bench.writers(400 // share)
-        figures["crowd"] = {"tenants": tenants, **bench.recall(bench.crowd(made[1], tenants), 120 // share)}
+        figures["crowds"] = [_crowd(bench, made[1], tenants, room, 120 // share)]
     finally:
         bench.grandbo.close()
     return figures
 
 
+def _alone(bench: Sizes, what: str, share: int, tenants: int, largest: int, room: float) -> dict[str, Any]:
+    """The recall of one large tenant, or of one among many, and nothing else."""
+    of = bench.through_the_log(SIZES[1] // share)
+    bench.settled()
+    if what == "tenants":
+        return {"crowds": [_crowd(bench, of, tenants, room, 120 // share)]}
+    large, took = bench.multiplied(of, largest // share, room)
+    return {"recall": [bench.recall(large, max(12, 24 // share)) | {"made": took}]}
+
+
+def _crowd(bench: Sizes, of: Made, tenants: int, room: float, rounds: int) -> dict[str, Any]:
+    one, took = bench.crowd(of, tenants, room)
+    return {"tenants": tenants, **bench.recall(one, rounds), "made": took}
+
+
 def found_enough(figures: dict[str, Any]) -> bool:
     """Whether every scan held as much of the exact lists as is promised."""
-    scans = (each for each in figures["recall"] if each["scan"] == "signatures")
+    scans = (each for each in figures.get("recall", ()) if each["scan"] == "signatures")
     return all(min(each["meaning_found_at_25"], each["words_found_at_25"]) >= LEAST_FOUND for each in scans)
 
-
-COPIED = (
-    """
-CREATE TEMP TABLE copied AS
-  SELECT * FROM (SELECT * FROM grandbo.org_memory_entries WHERE tenant_id = %(source)s ORDER BY entry_id LIMIT %(rows)s)
-    one""",
-    """
-CREATE TEMP TABLE copied_terms AS
-  SELECT t.* FROM grandbo.org_memory_terms t JOIN copied USING (entry_id)
-   WHERE t.tenant_id = %(source)s AND t.to_position IS NULL""",
-    """
-UPDATE copied_terms SET tenant_id = %(target)s, entry_id = md5(entry_id::text || %(target)s || %(copy)s)::uuid""",
-    """
-UPDATE copied SET tenant_id = %(target)s, entry_id = md5(entry_id::text || %(target)s || %(copy)s)::uuid,
-  title = title || ' ' || %(copy)s, claim_digest = sha256(claim_digest || convert_to(%(copy)s::text, 'UTF8'))""",
-    "CREATE TEMP TABLE copied_vectors (entry_id uuid PRIMARY KEY, vector vector)",
-)
-
-WRITTEN = (
-    "INSERT INTO grandbo.org_memory_entries SELECT * FROM copied",
-    "INSERT INTO grandbo.org_memory_terms SELECT * FROM copied_terms",
-    """
-INSERT INTO grandbo.org_memory_embeddings (tenant_id, stamp, entry_id, window_no, from_position, text_digest,
-  window_start, window_end, status, visibility, kind, service, valid_from, expires_at, vector, signature)
-  SELECT c.tenant_id, %(stamp)s, entry_id, 0, c.position, c.text_digest, 0, 1, c.status, c.visibility, c.kind,
-         c.service, c.valid_from, c.expires_at, v.vector, {signature}
-    FROM copied c JOIN copied_vectors v USING (entry_id)""",
-)
 
 ON_DISK = """
 SELECT c.relname, pg_relation_size(c.oid), coalesce(pg_total_relation_size(nullif(c.reltoastrelid, 0)), 0),
