@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
@@ -69,6 +69,7 @@ def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
         responses={200: _page_or_stream(), **problems(401, 403, 421, 422, 503)},
     )
     async def list_events(
+        request: Request,
         memory: Caller,
         actor: _Actor = None,
         event_type: Annotated[str | None, Query(alias="type", description="What was done.")] = None,
@@ -94,6 +95,12 @@ def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
         if form != "json":
             if wait:
                 raise InvalidInput("wait: only a page waits; leave `format` out, or `wait`.", field="wait")
+            if request.scope["http_version"] == "1.0":
+                raise InvalidInput(
+                    "format: over HTTP/1.0 nobody could tell a stream that broke off from a whole one; ask for it over "
+                    "HTTP/1.1 (a proxy in front may have to be told), or for pages.",
+                    field="format",
+                )
             return await run_in_threadpool(_stream, memory, form, bodies, {**wanted, "after": after, "limit": limit})
         asked: dict[str, Any] = {**wanted, "limit": limit or DEFAULT_PAGE, "bodies": bodies}
         page = await run_in_threadpool(memory.page_of_events, **asked, after=after)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grandbo.http.errors import HostNotAllowed
 from grandbo.http.metrics import Metrics
-from grandbo.http.problems import problem, unexpected
+from grandbo.http.problems import broken_off, problem, unexpected
 from grandbo.types import new_id
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -53,9 +53,11 @@ class Edge:
         state["request_id"] = request_id
         started = time.perf_counter()
         status = 0
+        is_whole = False
 
         async def answered(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_whole
+            is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode()), _NOSNIFF]
@@ -69,13 +71,15 @@ class Edge:
                     await problem(HostNotAllowed(), request_id)(scope, receive, answered)
                 else:
                     await self._app(scope, receive, answered)
+                    status = status if is_whole else CLIENT_GONE
             except ClientDisconnect:
-                status = status or CLIENT_GONE
+                status = CLIENT_GONE
             except Exception as error:  # the last resort: nothing may reach the server's own printer
-                response = unexpected(error, request_id)
                 if status:
-                    raise  # the answer is on its way already; the server can only break the connection
-                await response(scope, receive, answered)
+                    # A part of the answer is on its way already: the server can only break the connection, and does.
+                    status = broken_off(error, request_id, state)
+                    raise
+                await unexpected(error, request_id)(scope, receive, answered)
             finally:
                 self._note(scope, status, time.perf_counter() - started)
 

@@ -65,6 +65,18 @@ def unexpected(error: Exception, request_id: str) -> Response:
     return problem(GrandboError("This is a fault of the server; its log has this request id."), request_id)
 
 
+def broken_off(error: Exception, request_id: str, state: dict[str, Any]) -> int:
+    """The status that an answer comes to which has begun and cannot be ended; logged, because nothing can be told."""
+    # What a route raises by then is wrapped by the router, which finds that it cannot answer it.
+    known = next((one for one in (error, error.__cause__) if isinstance(one, GrandboError)), None)
+    if known is None:
+        log.error("request_failed", request_id=request_id, **describe_exception(error))
+        return GrandboError.http_status
+    state["error_code"] = known.code
+    log.warning("answer_broken_off", request_id=request_id, code=known.code)
+    return known.http_status
+
+
 def install_handlers(app: FastAPI, metadata_url: str | None = None) -> None:
     """Answer in this form to whatever routes and router raise."""
 
