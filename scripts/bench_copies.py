@@ -91,9 +91,6 @@ class Copies:
         self._draw = draw
         self._tables = [self._known(f"org_memory_{name}") for name in TABLES]
         self._signature = compile_statement(sa.select(signature_of(sa.literal_column("v.vector")))).sql
-        # For this server, which is thrown away: many rows at once, and no checkpoint for each gigabyte of them.
-        conn.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
-        conn.execute("SELECT pg_reload_conf()")
         conn.execute("SET search_path = grandbo, extensions, public, pg_temp")
         conn.execute("SET work_mem = '256MB'; SET synchronous_commit = off")
         for name, narrowed in TABLES.items():

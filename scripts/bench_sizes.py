@@ -113,6 +113,10 @@ class Sizes:
         serving._STATEMENT_TIMEOUT_MS["reader"] = 0
         self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(self._provider))
         self.figures: dict[str, Any] = {"real_vectors": len(self._provider._real)}
+        with self.admin() as conn:
+            # Many rows at once, and no checkpoint for each gigabyte of them; the server is thrown away.
+            conn.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
+            conn.execute("SELECT pg_reload_conf()")
 
     # -- filling -------------------------------------------------------------------------------------------------------
 

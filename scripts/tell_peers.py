@@ -93,6 +93,18 @@ NONE_OF_THEM = (
 )
 
 
+def together(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of several runs; judged sets of any of them stand beside each other."""
+    figures: dict[str, Any] = {}
+    for run in runs:
+        found = figures.get("finding")
+        figures |= run
+        if found and "finding" in run:
+            both = {name: {**found[name], **run["finding"][name]} for name in ("sets", "versions")}
+            figures["finding"] = {**run["finding"], **both}
+    return figures
+
+
 def page_of(figures: dict[str, Any], note: str = "") -> str:
     """The page; a part that was not measured is left out."""
     parts = [
@@ -353,9 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--note", default="")
     given = parser.parse_args(arguments)
-    figures: dict[str, Any] = {}
-    for file in given.files:
-        figures |= json.loads(file.read_text())
+    figures = together([json.loads(file.read_text()) for file in given.files])
     PAGE_FILE.write_text(page_of(figures, given.note))
 
 

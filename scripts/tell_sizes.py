@@ -1,7 +1,8 @@
 """
 The figures of `scripts/bench --sizes --json > FILE` as docs/sizes.md and docs/growth.svg.
 
-scripts/tell_sizes.py FILE [NOTE]; the note says what is to be known of this run.
+scripts/tell_sizes.py FILE… [--note TEXT]; what other runs measured `--alone` stands beside what the first one did, and
+the note says what is to be known of them.
 
 Both axes of the plot are logarithmic, so that a power of the size is a straight line; its exponent is that of the line
 that fits best, and stands beside it.
@@ -9,9 +10,10 @@ that fits best, and stands beside it.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,18 @@ COLOURS = {
 }
 
 Series = dict[str, list[tuple[float, float]]]
+
+
+def together(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The figures of the first run, with the rows that the others measured beside it; those are `alone`."""
+    first, *others = runs
+    first["crowds"] = [*first.get("crowds", []), *([first.pop("crowd")] if "crowd" in first else [])]
+    for other in others:
+        for name in ("recall", "crowds"):
+            first[name] += [{**each, "alone": True} for each in other.get(name, ())]
+    first["recall"].sort(key=lambda each: each["entries"])
+    first["crowds"].sort(key=lambda each: each["tenants"])
+    return first
 
 
 def series_of(figures: dict[str, Any]) -> Series:
@@ -118,9 +132,9 @@ def page_of(figures: dict[str, Any], note: str) -> str:
         note=f"\n**{note}**\n" if note else "",
         real_vectors=f"{figures['real_vectors']:,}",
         logged=f"{figures['logged']:,}",
-        tenants=figures["crowd"]["tenants"],
-        each=f"{figures['crowd']['entries']:,}",
-        recalls="\n".join(map(_recall_row, [*figures["recall"], figures["crowd"]])),
+        each=f"{figures['crowds'][0]['entries']:,}",
+        recalls="\n".join(map(_recall_row, [*figures["recall"], *figures["crowds"]])),
+        alone=_alone([*figures["recall"], *figures["crowds"]]),
         found="\n".join(_found_row(each) for each in figures["recall"] if each["scan"] == "signatures"),
         writes="\n".join(_write_row(name, each) for name, each in figures["writers"].items()),
         sizes="\n".join(_size_row(*item) for item in figures["write_ms"].items()),
@@ -132,6 +146,7 @@ def page_of(figures: dict[str, Any], note: str) -> str:
 
 def _recall_row(each: dict[str, Any]) -> str:
     among = f", in each of {each['tenants']} tenants" if "tenants" in each else ""
+    among += " †" if "alone" in each else ""
     recall, floor = each["recall_ms"], each["floor_ms"]
     spread = f"{recall['p10']} to {recall['p90']}"
     ways = {"exact": "all vectors", "signatures": "signatures"}
@@ -141,10 +156,32 @@ def _recall_row(each: dict[str, Any]) -> str:
     )
 
 
+def _alone(rows: Sequence[dict[str, Any]]) -> str:
+    """What the rows of runs of their own took to make."""
+    told = []
+    for each in (each for each in rows if "alone" in each):
+        many = (
+            f"{each['tenants']} tenants of {each['entries']:,}" if "tenants" in each else f"{each['entries']:,} entries"
+        )
+        made = each["made"]
+        took, vacuumed = (round(made[name] / 60) for name in ("written_s", "vacuumed_s"))
+        told.append(f"{many}: {made['gigabytes']} GB, written in {took} minutes, vacuumed and analysed in {vacuumed}.")
+    if not told:
+        return ""
+    return (
+        "\n† Measured by itself (`--alone`), in another run. What that took, beside other work: "
+        + " ".join(told)
+        + "\n"
+    )
+
+
 def _found_row(each: dict[str, Any]) -> str:
     meaning, words = each["meaning_found_at_25"], each["words_found_at_25"]
     exact, uncounted = each["exact_ms"]["median"], each["uncounted_ms"]["median"]
-    return f"| {each['entries']:,} | {meaning} | {words} | {exact} | {each['recall_ms']['median']} | {uncounted} |"
+    mark = " †" if "alone" in each else ""
+    return (
+        f"| {each['entries']:,}{mark} | {meaning} | {words} | {exact} | {each['recall_ms']['median']} | {uncounted} |"
+    )
 
 
 def _write_row(name: str, each: dict[str, Any]) -> str:
@@ -168,7 +205,7 @@ def _disk_row(name: str, each: dict[str, Any]) -> str:
 
 PAGE = """# Sizes
 
-How a memory grows: `scripts/bench --sizes --json > FILE` measured it, `scripts/tell_sizes.py FILE` wrote this page.
+How a memory grows: `scripts/bench --sizes --json > FILE` measured it, `scripts/tell_sizes.py FILE…` wrote this page.
 As in [benchmarks.md](benchmarks.md) absolute times belong to the machine, two shared cores; ratios are of medians,
 both sides measured in turn in one run. Milliseconds, where nothing else is said.
 {note}
@@ -182,6 +219,8 @@ has no tenants, tiers, validity or counts, and measures every vector.
 | entries in the tenant | measured | recall | p10 to p90 | by hand | against it |
 |---|---|---|---|---|---|
 {recalls}
+{alone}
+No recall is cut off here; one that is served is refused after two seconds.
 
 Beyond 10,000 entries in scope not everything is measured ([recall.md](recall.md#a-large-scope)). Of the 25 first of
 either exact list, the share that is in the list of the scan; what an exact recall takes there; and what the first
@@ -196,7 +235,7 @@ mixed from {real_vectors} real ones (the first two windows of each of those inci
 them, by a weight between a half and one, and noise of .35 in a random direction, normalised; all drawn by the
 digest of the text, so that each run has the same. Mixtures lie nearer to each other than real incidents do: more
 lies within the cutoff, and the nearest are harder to tell apart. Up to {logged} entries all went through the log.
-Larger tenants, and the {tenants} of {each}, are projected rows multiplied under the projector's role, each with its
+Larger tenants, and the many of {each}, are projected rows multiplied under the projector's role, each with its
 own id, title and vector; the head of a large one was moved by hand to where its events would have brought it.
 
 ## Writing
@@ -237,9 +276,13 @@ that are indexes. The vector in the event is a third of the log: with it a rebui
 
 def main() -> None:
     """Write both."""
-    figures = json.loads(Path(sys.argv[1]).read_text())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--note", default="")
+    given = parser.parse_args()
+    figures = together([json.loads(file.read_text()) for file in given.files])
     (DOCS / "growth.svg").write_text(drawn(series_of(figures)))
-    (DOCS / "sizes.md").write_text(page_of(figures, " ".join(sys.argv[2:])))
+    (DOCS / "sizes.md").write_text(page_of(figures, given.note))
 
 
 if __name__ == "__main__":

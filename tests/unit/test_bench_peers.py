@@ -10,7 +10,7 @@ import pytest
 from scripts.peers.comparing import exactness, over_runs, shared, turned
 from scripts.peers.judging import compared
 from scripts.peers.protocol import Known, Text, load_texts, save_texts
-from scripts.tell_peers import page_of
+from scripts.tell_peers import page_of, together
 
 from grandbo.evaluation import Asked
 
@@ -142,3 +142,18 @@ class TestPage:
 
         assert "Recall@5: more than mem0; less than memgres; 1 not told apart." in page
         assert "| memgres | 0.500 [0.400, 0.600] | \u22120.105 [\u22120.200, \u22120.010] |" in page
+
+
+class TestTogether:
+    def test_judged_sets_of_several_runs_stand_beside_each_other(self) -> None:
+        """A set that was measured again takes the place of the one before; speed stays what it was."""
+        one, other = (
+            {"finding": {"items": 50, "sets": sets, "versions": {name: {name: "1"}}}}
+            for sets, name in (({"incidents": 1, "alerts": 1}, "mem0"), ({"duplicates": 2, "alerts": 2}, "memgres"))
+        )
+
+        figures = together([speed(grandbo=1.0), one, other])
+
+        assert {"incidents": 1, "alerts": 2, "duplicates": 2} == figures["finding"]["sets"]
+        assert {"mem0", "memgres"} == set(figures["finding"]["versions"])
+        assert 40 == figures["topics"]
