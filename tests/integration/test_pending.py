@@ -289,7 +289,6 @@ class TestTriedBefore:
                     "tenant_id": memory.tenant_id,
                     "stamp": stamp_of(memory),
                     "now": utc_now() + timedelta(days=1),
-                    "look": 9,
                 },
             )
 

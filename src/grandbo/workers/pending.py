@@ -26,6 +26,8 @@ from grandbo.workers.backlog import HAS_VECTOR, IS_TRIED, MAY_BE_EMBEDDED, MUST_
 
 # So many entries, or events, are looked at with one statement.
 LOOK = 1_000
+# And so many of those that were tried before and are due, each time the log is looked at.
+LOOK_AGAIN = 50
 # No event says that somebody deleted rows by hand, or brought an older copy of the database back.
 WALK_AGAIN = timedelta(minutes=10)
 
@@ -59,7 +61,7 @@ _DUE_AGAIN = (
         embedding_attempts.c.next_attempt_at <= NOW,
     )
     .order_by(embedding_attempts.c.next_attempt_at, embedding_attempts.c.entry_id)
-    .limit(_LOOK)
+    .limit(LOOK_AGAIN)
 )
 TEXTS = (
     sa.select(
@@ -103,6 +105,8 @@ class Pending:
         self._key = {"tenant_id": tenant_id, "stamp": stamp}
         # In the order in which they were found.
         self._found: dict[UUID, None] = {}
+        # Of what was tried before, what was due when the log was looked at.
+        self._again: list[UUID] = []
         # How far in the log everything was looked at; None before the first walk.
         self._position: int | None = None
         # The last entry of the walk; None once it has come to its end.
@@ -141,7 +145,7 @@ class Pending:
         """Look at what the log has since, then at the next of the walk; give whether there may be more."""
         if self._position is None or (self._walked_at is not None and now - self._walked_at >= WALK_AGAIN):
             self._begin_walk()
-        return self._follow() or self._walk(now)
+        return self._follow(now) or self._walk(now)
 
     def _begin_walk(self) -> None:
         # Before the first look at an entry: what happens from here on, the log tells.
@@ -149,9 +153,15 @@ class Pending:
             self._position = head_of(transaction.execute(READ_HEAD, self._key)).position
         self._walked, self._walked_at = UUID(int=0), None
 
-    def _follow(self) -> bool:
+    def _follow(self, now: datetime) -> bool:
+        steps = [
+            (_BY_LOG, {**self._key, "after": self._position, "look": LOOK}),
+            (_DUE_AGAIN, {**self._key, "now": now}),
+        ]
         with self._database.transaction("writer", self._tenant_id, read_only=True) as transaction:
-            rows = transaction.execute(_BY_LOG, {**self._key, "after": self._position, "look": LOOK})
+            # At once: of most tenants, most of the time, this is all that there is to ask.
+            rows, due = transaction.batch(steps)
+            self._again = [row["entry_id"] for row in due]
             changed = {row["stream_id"] for row in rows if _may_leave_one_without(row["event_type"])}
             self._note_untried(transaction, sorted(changed))
         if rows:
@@ -177,14 +187,14 @@ class Pending:
             self._found |= dict.fromkeys(row["entry_id"] for row in rows)
 
     def _due_again(self, now: datetime, at_most: int) -> list[Row]:
-        while ids := [row["entry_id"] for row in self._read(_DUE_AGAIN, now=now, look=at_most)]:
+        rows: list[Row] = []
+        while self._again and not rows:
+            ids, self._again = self._again[:at_most], self._again[at_most:]
             rows = self._texts(ids, now)
             if stale := set(ids).difference(row["entry_id"] for row in rows):
                 with self._database.transaction("writer", self._tenant_id) as transaction:
                     transaction.execute(_FORGET, {**self._key, "ids": sorted(stale), "now": now})
-            if rows:
-                return rows
-        return []
+        return rows
 
     def _texts(self, ids: Sequence[UUID], now: datetime) -> list[Row]:
         return self._read(TEXTS, ids=list(ids), now=now) if ids else []
