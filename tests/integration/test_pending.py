@@ -14,7 +14,7 @@ import pytest
 from grandbo.embedding import Embedder
 from grandbo.errors import EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.storage.database import Transaction
+from grandbo.storage.database import Database, Transaction
 from grandbo.types import utc_now
 from grandbo.workers import embedding, pending
 from grandbo.workers.backlog import MAX_ATTEMPTS, BacklogCounts, RunningCounts, count_backlog
@@ -126,6 +126,26 @@ class TestLinear:
         assert 1 == worker.embed_batch(own.tenant_id)
         assert 0 == worker.embed_batch(own.tenant_id)
         assert [new] == looked_at
+
+    def test_a_tenant_without_anything_to_do_is_asked_once(
+        self, own: TenantMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A pass over thousands of them is as many transactions."""
+        record(own, 3)
+        worker = worker_of(own)
+        while worker.embed_batch(own.tenant_id):
+            pass
+        begun: list[str] = []
+        begin = Database._begin
+
+        def noting(self: Database, role: Any, *how: Any) -> str:
+            begun.append(role)
+            return begin(self, role, *how)
+
+        monkeypatch.setattr(Database, "_begin", noting)
+        worker.embed_batch(own.tenant_id)
+
+        assert ["writer"] == begun
 
     def test_what_is_new_does_not_wait_behind_a_whole_memory(self, own: TenantMemory, few: int) -> None:
         """An entry that comes while a memory is embedded anew is found with the next look, not after the last."""
