@@ -164,8 +164,8 @@ def _alone(rows: Sequence[dict[str, Any]]) -> str:
             f"{each['tenants']} tenants of {each['entries']:,}" if "tenants" in each else f"{each['entries']:,} entries"
         )
         made = each["made"]
-        took, vacuumed = (round(made[name] / 60) for name in ("written_s", "vacuumed_s"))
-        told.append(f"{many}: {made['gigabytes']} GB, written in {took} minutes, vacuumed and analysed in {vacuumed}.")
+        took, vacuumed = (_lasting(made[name]) for name in ("written_s", "vacuumed_s"))
+        told.append(f"{many}: {made['gigabytes']} GB, written in {took}, vacuumed and analysed in {vacuumed}.")
     if not told:
         return ""
     return (
@@ -173,6 +173,10 @@ def _alone(rows: Sequence[dict[str, Any]]) -> str:
         + " ".join(told)
         + "\n"
     )
+
+
+def _lasting(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 
 def _found_row(each: dict[str, Any]) -> str:
