@@ -336,7 +336,7 @@ vector that Grandbo has for it; they are asked for {items} items, and their list
 25, 50 and 120 that suited them best on incidents (of alerts pghybrid finds more with 120, a Recall@5 of 0.860). A
 document stands where its first item stands. Means with 95 % intervals; Grandbo minus each, topic by topic, resampled in
 pairs. All others answer any topic at all, also one of another world; Grandbo's cutoff, which keeps those out, is in its
-numbers.
+numbers. A topic of duplicates is the title of a report, and what is to be found are reports of the same fault.
 
 {tables}"""
 
