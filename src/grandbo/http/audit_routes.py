@@ -128,7 +128,7 @@ def audit_routes(grandbo: Grandbo, readiness: Readiness) -> APIRouter:
         response_class=JSONResponse,
         responses={
             201: _answer("A new checkpoint.", _checkpoint()),
-            200: _answer("Nothing was appended since: the last one.", _checkpoint()),
+            200: _answer("Nothing was appended since, and the last one says all that was asked for.", _checkpoint()),
             **_audit_problems(),
         },
     )
