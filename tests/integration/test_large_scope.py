@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+import sqlalchemy as sa
 
 import grandbo
 from grandbo.embedding import build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import TIERS
 from grandbo.recall.scan import Counting, Scan
-from grandbo.types import utc_now
+from grandbo.storage.compiling import compile_statement
+from grandbo.storage.sampling import is_sampled
+from grandbo.storage.tables import terms
+from grandbo.storage.tenancy import TENANT, of_tenant
+from grandbo.types import new_id, utc_now
 from tests.integration.test_as_of import as_role, check_exact
 from tests.integration.test_recall import TOPICS
 from tests.support.factories import make_finding
@@ -26,7 +33,10 @@ from tests.support.providers import words_embedder
 SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
 # Few enough of everything that most of a small memory is left out.
 NARROW = Scan(exact_up_to=0, survivors=60, depth=12, postings=20, share_bp=5_000, rarest=2)
-NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, postings=3, share_bp=500, rarest=1)
+NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, postings=3, share_bp=500, rarest=1, sampled_from=1)
+# Deep enough that the list has an end to come up to, and every frequency that can be from the sample.
+SAMPLED = Scan(exact_up_to=0, survivors=60, depth=40, postings=60, share_bp=5_000, rarest=2, sampled_from=2, margin=1)
+OF_BEFORE: dict[str, Any] = {"sampled_from": None, "margin": None, "in_proportion": False}
 TOPIC = "consumers lost their leases after the broker restarted"
 
 
@@ -50,12 +60,13 @@ def real(database: TestDatabase) -> Iterator[TenantMemory]:
 
 
 class TestAgainstBruteForce:
+    @pytest.mark.parametrize("scan", [NARROW, SAMPLED, replace(NARROW, **OF_BEFORE)], ids=("narrow", "sampled", "old"))
     @pytest.mark.parametrize("topic", TOPICS)
     def test_ids_order_and_ranks_equal_a_reckoning_by_the_same_rules(
-        self, real: TenantMemory, database: TestDatabase, topic: str
+        self, real: TenantMemory, database: TestDatabase, topic: str, scan: Scan
     ) -> None:
-        """Signatures, survivors, common terms and depth, written down again in plain Python over all rows."""
-        answer = scanning(real, NARROW).query_topic(topic, limit=20)
+        """Signatures, survivors, sample, common terms and depth, written down again in plain Python over all rows."""
+        answer = scanning(real, scan).query_topic(topic, limit=20)
 
         assert answer.searched.stamp is not None
         assert answer.searched.cutoff is not None
@@ -70,7 +81,7 @@ class TestAgainstBruteForce:
                 tiers=TIERS,
                 instant=answer.instant,
                 limit=20,
-                scan=NARROW,
+                scan=scan,
             )
         assert ("signatures", wanted.eligible) == (answer.searched.scan, answer.searched.eligible)
         assert wanted.ids == [match.entry_id for match in answer.matches]
@@ -148,6 +159,28 @@ class TestGivenAgain:
             )
 
         assert scanning(memory, NARROWEST).replay_receipt(receipt, TOPIC).equal
+
+    def test_a_receipt_of_before_the_sample_is_replayed_as_it_was_then(
+        self, memory: TenantMemory, database: TestDatabase
+    ) -> None:
+        """It says nothing of the sample, and its depth went by whole multiples: four of five, where three do today."""
+        for number in range(5):
+            memory.record_finding(make_finding(title=f"Leases lost {number}"))
+        memory.archive(memory.record_finding(make_finding()).acknowledgement.entry_id, reason="r")
+        today = Scan(exact_up_to=0, depth=3, margin=None)
+        then = scanning(memory, replace(today, **OF_BEFORE)).query_topic(TOPIC, mode="words", limit=20)
+        now = scanning(memory, today).query_topic(TOPIC, mode="words", limit=20)
+        memory._grandbo.receipts.flush()
+        with database.as_admin() as conn:
+            conn.execute(
+                "UPDATE grandbo.org_memory_receipts SET parameters ="
+                " jsonb_set(parameters, '{scan}', (parameters -> 'scan') - %s) WHERE receipt_id = %s",
+                (list(OF_BEFORE), then.receipt_id),
+            )
+
+        assert len(then.matches) > len(now.matches)
+        assert scanning(memory, today).replay_receipt(then.receipt_id, TOPIC).equal
+        assert memory.replay_receipt(now.receipt_id, TOPIC).equal
 
 
 class TestCounts:
@@ -232,6 +265,27 @@ class TestChoice:
         exact, large = memory.query_topic(TOPIC).searched, scanning(memory, NARROWEST).query_topic(TOPIC).searched
 
         assert ("0", "at least 0") == (exact.beyond, large.beyond)
+
+
+def test_what_is_of_the_sample_is_found_by_its_index(database: TestDatabase) -> None:
+    """The server takes the index where the statement's words are the index's own: what holds for both is said twice."""
+    sample = sa.select(sa.func.count()).where(
+        of_tenant(terms),
+        terms.c.visibility == "team",
+        terms.c.term == "lease",
+        terms.c.to_position.is_(None),
+        is_sampled(terms.c.entry_id),
+    )
+    compiled = compile_statement(sample)
+    with database.as_admin() as conn:
+        conn.execute("SET enable_seqscan = off")
+        found = psycopg.RawCursor(conn).execute(
+            f"EXPLAIN {compiled.sql}".encode(), compiled.bind({TENANT.key: new_id()})
+        )
+        plan = str(found.fetchall())
+
+    assert "Index Only Scan using org_memory_terms_sampled" in plan, plan
+    assert "Filter" not in plan, plan
 
 
 def test_a_signature_that_is_not_its_vectors_is_found(memory: TenantMemory, database: TestDatabase) -> None:

@@ -16,6 +16,8 @@ import pytest
 
 from grandbo.errors import GrandboError
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.recall.scan import Counting, Scan
+from grandbo.text import terms
 from grandbo.types import new_id
 from tests.support.factories import make_finding
 from tests.support.http import make_token
@@ -134,6 +136,36 @@ def test_a_recall_reads_as_much_beside_hidden_entries_on_its_words_as_beside_non
     assert alone.total() > 0, "what was read is counted"
     # Within a row or two a recall: the server looks at the ends of an index now and then, to plan.
     assert {table for table in alone if abs(beside[table] - alone[table]) > 20} == set()
+
+
+_OF_SAMPLE = """
+SELECT idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = 'grandbo' AND indexrelname = 'org_memory_terms_sampled'
+"""
+_IN_SAMPLE = """
+SELECT count(*) FROM grandbo.org_memory_terms
+WHERE tenant_id = %s AND visibility = 'team' AND term = ANY(%s) AND to_position IS NULL
+  AND get_byte(uuid_send(entry_id), 15) < 16
+"""
+
+
+def test_of_a_large_scope_the_sample_too_is_read_of_the_askers_tiers_alone(clone: TestDatabase) -> None:
+    """Beside 500 hidden entries on its words, a term's postings in the sample are those that the asker sees."""
+
+    def read() -> int:
+        _counters(clone)
+        with clone.as_admin() as conn:
+            return int(str(conn.execute(_OF_SAMPLE).fetchall()[0][0]))
+
+    before = read()
+    with Grandbo.open(settings=clone.settings(), embedder=words_embedder()) as grandbo:
+        reader = _reader(grandbo, "beside")
+        reader._counting = Counting(Scan(exact_up_to=0, sampled_from=1))
+        for _ in range(10):
+            assert "signatures" == reader.query_topic(WORDS).searched.scan
+    was_read = read() - before
+    with clone.as_admin() as conn:
+        visible = int(str(conn.execute(_IN_SAMPLE, (reader.tenant_id, list(terms(WORDS)))).fetchall()[0][0]))
+    assert 10 * visible == was_read
 
 
 @pytest.mark.campaign

@@ -181,10 +181,16 @@ def _postings(cursor: Any, tenant_id: UUID, among: set[UUID], asked: list[str]) 
     return postings
 
 
-def _rarities(postings: dict[str, dict[UUID, int]], whole: int) -> dict[str, int]:
+def _reckoned(found: dict[UUID, int], sampled_from: int | None) -> int:
+    """How many entries have a term: of a frequent one, sixteen times as many as have it of one in sixteen."""
+    sampled = sum(entry.bytes[-1] < 16 for entry in found)
+    return 16 * sampled if sampled_from is not None and sampled >= sampled_from else len(found)
+
+
+def _rarities(frequency: dict[str, int], whole: int) -> dict[str, int]:
     return {
-        term: max(1, round(1000 * math.log(1 + (whole - len(found) + 0.5) / (len(found) + 0.5))))
-        for term, found in postings.items()
+        term: max(1, round(1000 * math.log(1 + (whole - count + 0.5) / (count + 0.5))))
+        for term, count in frequency.items()
     }
 
 
@@ -205,7 +211,7 @@ def _lexical(
     cursor: Any, tenant_id: UUID, eligible: set[UUID], asked: list[str], floor_bp: int
 ) -> list[tuple[UUID, int]]:
     postings = _postings(cursor, tenant_id, eligible, asked)
-    rarity = _rarities(postings, len(eligible))
+    rarity = _rarities({term: len(found) for term, found in postings.items()}, len(eligible))
     whole = sum(rarity.values())
     score, shared = _scores(postings, rarity, set(asked))
     kept = [entry for entry in score if shared[entry] * 10_000 >= whole * floor_bp]
@@ -222,18 +228,26 @@ def _lexical_of_large(
     scan: Scan,
 ) -> list[tuple[UUID, int]]:
     postings = _postings(cursor, tenant_id, standing, asked)
-    rarity = _rarities(postings, len(standing))
-    by_rarity = sorted(asked, key=lambda term: (len(postings[term]), term))
+    frequency = {term: _reckoned(found, scan.sampled_from) for term, found in postings.items()}
+    rarity = _rarities(frequency, len(standing))
+    by_rarity = sorted(asked, key=lambda term: (frequency[term], term))
     most = max(scan.postings, len(standing) * scan.share_bp / 10_000)
-    read = accumulate(len(postings[term]) for term in by_rarity)
+    read = accumulate(frequency[term] for term in by_rarity)
     rare = {
         term
         for place, (term, so_far) in enumerate(zip(by_rarity, read, strict=True))
         if place < scan.rarest or so_far <= most
     }
     partly, _ = _scores(postings, rarity, rare)
-    depth = min(20_000, scan.depth * math.ceil(len(standing) / max(1, len(eligible))))
-    deep = set(sorted(partly, key=lambda entry: (-partly[entry], entry))[:depth])
+    share = len(standing) / max(1, len(eligible))
+    depth = min(20_000, math.ceil(scan.depth * share) if scan.in_proportion else scan.depth * math.ceil(share))
+    best = sorted(partly, key=lambda entry: (-partly[entry], entry))[:depth]
+    if scan.margin is not None:
+        place = 25 * scan.margin * depth // scan.depth
+        last = partly[best[place - 1]] if place <= len(best) else 0
+        most = 2200 * sum(rarity[term] for term in asked if term not in rare)
+        best = [entry for entry in best if partly[entry] + most >= last]
+    deep = set(best)
     score, shared = _scores(postings, rarity, set(asked))
     whole = sum(rarity.values())
     kept = [entry for entry in deep & eligible if shared[entry] * 10_000 >= whole * floor_bp]

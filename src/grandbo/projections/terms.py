@@ -27,6 +27,8 @@ K1 = 1.2
 B = 0.75
 # A constant, not the corpus' mean: a mean would make one entry's weights depend on all the others.
 TYPICAL_LENGTH = 250
+# No term weighs as much, however often it stands in however short a text.
+MOST_WEIGHT = round(1000 * (K1 + 1))
 FIELD_WEIGHTS = {"title": 3, "tags": 3, "service": 2, "summary": 2, "body": 1}
 
 # One text with spaces, not an array: the server splits it faster than the driver builds one. No term has a space.

@@ -23,15 +23,19 @@ from grandbo.storage.database import Transaction
 from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
 
-# Measured at 100,000 entries, mixed from real incidents: of the 25 nearest, at least 0.999 are among so many.
-SURVIVORS = 1_000
+# Measured at 100,000 entries, mixed from real incidents: of the 25 nearest, 0.9999 are among so many.
+SURVIVORS = 500
 # How many of the best by their rarer words are looked at again, at least; more where the scope is a small part of all.
-DEPTH = 2_000
-# Postings that are read, the rarest terms first: so many, or half as many as there are entries; and those of the rarest
-# three whatever they are. The terms of which none is read are common.
-POSTINGS = 50_000
-SHARE_BP = 5_000
+DEPTH = 1_000
+# Of those, who could not come near the place so many times as far down as the list is long is left out unlooked at.
+MARGIN = 2
+# Postings that are read, the rarest terms first: so many, or a tenth as many as there are entries; and those of the
+# rarest three whatever they are. The terms of which none is read are common.
+POSTINGS = 20_000
+SHARE_BP = 1_000
 RAREST = 3
+# Of a term that stands in so many of one in sixteen entries the rest is reckoned, within some 4 percent.
+SAMPLED_FROM = 512
 _DEEPEST = 20_000
 _MOST_COUNTS = 1_024
 
@@ -53,6 +57,11 @@ class Scan:
         depth: the best by the rarer words whose other words, and scope, are looked at.
         postings, share_bp, rarest: postings that are read, the rarest terms first: so many, or as many as this share of
             all entries in basis points, and those of the few rarest. Terms beyond are common.
+        sampled_from: how frequent a term is follows from a sample of the entries where so many of the sample have it.
+            None: it is counted, as in answers of before there was a sample.
+        margin: of the best by the rarer words those are looked at whom the common ones could lift over the place this
+            many times the candidates. None: all of them, as in answers of before.
+        in_proportion: whether the depth grows with how much of all is out of scope; else in whole multiples, as before.
     """
 
     exact_up_to: int | None
@@ -61,6 +70,9 @@ class Scan:
     postings: int = POSTINGS
     share_bp: int = SHARE_BP
     rarest: int = RAREST
+    sampled_from: int | None = SAMPLED_FROM
+    margin: int | None = MARGIN
+    in_proportion: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a receipt."""
@@ -70,10 +82,12 @@ class Scan:
     def of_receipt(cls, parameters: dict[str, Any]) -> Scan:
         """The scan that a receipt names."""
         kept = parameters.get("scan")
-        return EXACT if kept is None else cls(**kept)
+        return EXACT if kept is None else cls(**{**_OF_BEFORE, **kept})
 
 
 EXACT = Scan(None)
+# What a receipt says nothing of was not there when it was made.
+_OF_BEFORE: dict[str, Any] = {"sampled_from": None, "margin": None, "in_proportion": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +107,10 @@ class Counts:
 
     def depth(self, scan: Scan) -> int:
         """How many to look at by words, so that as many are left in scope as where all are."""
-        return min(_DEEPEST, scan.depth * -(-self.standing // max(1, self.eligible)))
+        eligible = max(1, self.eligible)
+        if scan.in_proportion:
+            return min(_DEEPEST, -(-scan.depth * self.standing // eligible))
+        return min(_DEEPEST, scan.depth * -(-self.standing // eligible))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
+from grandbo.projections.terms import MOST_WEIGHT
 from grandbo.recall.scan import Scan, standing_then
 from grandbo.recall.scope import Shape, in_scope, visible
 from grandbo.recall.view import View, held, materialized, ranked_first
+from grandbo.storage.sampling import ONE_IN, is_sampled
 from grandbo.storage.tables import entries, terms
 
 _Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
@@ -63,7 +65,35 @@ def words_list_of_large(
     """
     standing = materialized(standing_then(), "standing") if view is View.AS_OF else None
     rarity = _rarity_over(view, standing, scan)
-    rare, common = (sa.select(rarity).where(is_kind).subquery(name) for is_kind, name in _kinds(rarity))
+    common = sa.select(rarity).where(rarity.c.is_common).subquery("common")
+    deep = _promising(_best_by_the_rare(view, standing, rarity), common, scan)
+    found, tier = _in_scope(shape, view, eligible, deep)
+    more = (
+        sa.select(*_sums(common.c.rarity, terms.c.weight))
+        .select_from(common.join(terms, terms.c.term == common.c.term))
+        .where(_of_entry(view, deep.c.entry_id, tier))
+        .lateral("more")
+    )
+    whole_score = (deep.c.score + sa.func.coalesce(more.c.score, 0)).label("score")
+    shared = deep.c.shared + sa.func.coalesce(more.c.shared, 0)
+    carried = [] if tier is None else [tier.label("tier")]
+    scored = (
+        sa.select(deep.c.entry_id, whole_score, *carried)
+        .select_from(found.join(more, sa.true()))
+        .where(_passes(shared, rarity, floor))
+        .cte("scored")
+    )
+    best = _best(scored)
+    its_tier = None if tier is None else best.c.tier
+    matched = sa.select(terms.c.term).where(_of_entry(view, best.c.entry_id, its_tier), terms.c.term == sa.any_(_Asked))
+    gathered = sa.func.array(matched.correlate(best).scalar_subquery(), type_=pg.ARRAY(sa.Text))
+    listed = sa.select(best.c.entry_id, best.c.lexical_rank, best.c.score, gathered.label("matched_terms"))
+    return listed.cte("lexical_list"), _rarest_first(rarity)
+
+
+def _best_by_the_rare(view: View, standing: sa.CTE | None, rarity: sa.CTE) -> sa.CTE:
+    """Those that are best by the rarer words alone, with what these add up to."""
+    rare = sa.select(rarity).where(sa.not_(rarity.c.is_common)).subquery("rare")
     posting = _of_term(view, standing, rare.c.term, [terms.c.entry_id, terms.c.weight]).lateral("posting")
     partly = (
         sa.select(posting.c.entry_id, *_sums(rare.c.rarity, posting.c.weight))
@@ -71,66 +101,80 @@ def words_list_of_large(
         .group_by(posting.c.entry_id)
         .cte("partly")
     )
-    deep = materialized(
-        sa.select(partly)
-        .order_by(partly.c.score.desc(), partly.c.entry_id)
-        .limit(sa.bindparam("depth", type_=sa.Integer)),
-        "deep",
-    )
-    others = sa.and_(visible(terms), held(view, terms), terms.c.entry_id == deep.c.entry_id)
-    more = (
-        sa.select(*_sums(common.c.rarity, terms.c.weight))
-        .select_from(common.join(terms, terms.c.term == common.c.term))
-        .where(others)
-        .lateral("more")
-    )
-    whole_score = (deep.c.score + sa.func.coalesce(more.c.score, 0)).label("score")
-    shared = deep.c.shared + sa.func.coalesce(more.c.shared, 0)
-    scored = (
-        sa.select(deep.c.entry_id, whole_score)
-        .select_from(_in_scope(shape, view, eligible, deep).join(more, sa.true()))
-        .where(_passes(shared, rarity, floor))
-        .cte("scored")
-    )
-    best = _best(scored)
-    matched = sa.select(terms.c.term).where(
-        visible(terms), held(view, terms), terms.c.term == sa.any_(_Asked), terms.c.entry_id == best.c.entry_id
-    )
-    gathered = sa.func.array(matched.correlate(best).scalar_subquery(), type_=pg.ARRAY(sa.Text))
-    listed = sa.select(best, gathered.label("matched_terms"))
-    return listed.cte("lexical_list"), _rarest_first(rarity)
+    depth = sa.bindparam("depth", type_=sa.Integer)
+    return materialized(sa.select(partly).order_by(partly.c.score.desc(), partly.c.entry_id).limit(depth), "deep")
+
+
+def _promising(deep: sa.CTE, common: sa.Subquery, scan: Scan) -> sa.FromClause:
+    """
+    Those of the best by the rarer words whom the common ones could still lift among the best of all.
+
+    No posting weighs more than so much: who could not reach the one at the end of the list is not looked at.
+    """
+    if scan.margin is None:
+        return deep
+    wide = sa.bindparam("candidates", type_=sa.Integer) * scan.margin
+    place = wide * sa.bindparam("depth", type_=sa.Integer) // sa.literal_column(str(scan.depth))
+    last = sa.select(deep.c.score).order_by(deep.c.score.desc()).offset(place - 1).limit(1).scalar_subquery()
+    most = sa.select(sa.func.coalesce(sa.func.sum(common.c.rarity), 0) * MOST_WEIGHT).scalar_subquery()
+    return sa.select(deep).where(deep.c.score + most >= sa.func.coalesce(last, 0)).subquery("promising")
 
 
 def _rarity_over(view: View, standing: sa.CTE | None, scan: Scan) -> sa.CTE:
     """Each term of the topic with its rarity, and whether it is common: the rarest few never are."""
-    topic = _topic()
-    counted = _of_term(view, standing, topic.c.term, [sa.func.count().label("n")]).lateral("counted")
+    counted = _counted(view, standing, scan)
     whole = sa.bindparam("standing", type_=sa.BigInteger)
-    rarest_first = (counted.c.n, topic.c.term)
+    rarest_first = (counted.c.n, counted.c.term)
     place = sa.func.row_number().over(order_by=rarest_first)
     read = sa.func.sum(counted.c.n).over(order_by=rarest_first, rows=(None, 0))
     most = sa.func.greatest(scan.postings, whole * scan.share_bp / 10_000)
     is_common = sa.and_(read > most, place > scan.rarest)
-    found = sa.select(topic.c.term, _rarity(counted.c.n, whole).label("rarity"), is_common.label("is_common"))
-    return materialized(found.select_from(topic.join(counted, sa.true())), "rarity")
+    found = sa.select(counted.c.term, _rarity(counted.c.n, whole).label("rarity"), is_common.label("is_common"))
+    return materialized(found, "rarity")
 
 
-def _kinds(rarity: sa.CTE) -> tuple[tuple[sa.ColumnElement[bool], str], tuple[sa.ColumnElement[bool], str]]:
-    return (sa.not_(rarity.c.is_common), "rare"), (rarity.c.is_common, "common")
+def _counted(view: View, standing: sa.CTE | None, scan: Scan) -> sa.CTE:
+    """
+    Each term of the topic with how many entries have it: of a frequent one by the sample, of others counted.
+
+    Of a position it is the same number as then: who is of the sample follows from the entry's id.
+    """
+    topic = _topic()
+    n: sa.ColumnElement[int] = sa.func.count()
+    every = _of_term(view, standing, topic.c.term, [n.label("n")])
+    if scan.sampled_from is None:
+        counted = every.lateral("counted")
+        return materialized(sa.select(topic.c.term, counted.c.n).select_from(topic.join(counted, sa.true())), "counted")
+    sample = every.where(is_sampled(terms.c.entry_id)).lateral("sample")
+    is_frequent = sample.c.n >= scan.sampled_from
+    frequency = sa.case((is_frequent, sample.c.n * ONE_IN), else_=every.correlate(topic).scalar_subquery())
+    found = sa.select(topic.c.term, frequency.label("n")).select_from(topic.join(sample, sa.true()))
+    # Materialized: what is asked of it three times is counted once.
+    return materialized(found, "counted")
 
 
-def _in_scope(shape: Shape, view: View, eligible: sa.CTE, deep: sa.CTE) -> sa.Join:
-    """Those that are in scope. Live, each is looked up by its key, and the scope is not read."""
+def _in_scope(
+    shape: Shape, view: View, eligible: sa.CTE, deep: sa.FromClause
+) -> tuple[sa.Join, sa.ColumnElement[str] | None]:
+    """Those that are in scope. Live, each is looked up by its key, and the scope is not read; that gives its tier."""
     if view is View.AS_OF:
-        return deep.join(eligible, eligible.c.entry_id == deep.c.entry_id)
+        return deep.join(eligible, eligible.c.entry_id == deep.c.entry_id), None
     scope = (
-        sa.select(sa.literal_column("1").label("one"))
+        sa.select(entries.c.visibility)
         .where(entries.c.entry_id == deep.c.entry_id, in_scope(entries, shape))
         # Changes nothing, and keeps it one look for each. Else the server would rather read the whole scope once.
         .offset(sa.literal_column("0"))
         .lateral("scope")
     )
-    return deep.join(scope, sa.true())
+    return deep.join(scope, sa.true()), scope.c.visibility
+
+
+def _of_entry(
+    view: View, entry_id: sa.ColumnElement[Any], tier: sa.ColumnElement[str] | None
+) -> sa.ColumnElement[bool]:
+    """The postings of an entry. With its tier known they are looked for once, and not in each of the asker's."""
+    of_tier = sa.true() if tier is None else terms.c.visibility == tier
+    return sa.and_(visible(terms), held(view, terms), terms.c.entry_id == entry_id, of_tier)
 
 
 def no_words() -> tuple[sa.CTE, sa.CTE]:
