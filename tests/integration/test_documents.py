@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from grandbo.errors import EvidenceMissing, Forbidden, InvalidInput
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory import following, sourced
+from grandbo.memory.following import FollowReport
 from tests.support.cli import Cli
 from tests.support.postgres import TestDatabase
 
@@ -165,6 +169,35 @@ class TestRunbooks:
         then = memory.query_topic("the disk is full", mode="words", as_of_position=before).matches
         assert ("Remove old images.", 4) == (now.summary, now.revision)
         assert "Remove old logs." in [match.summary for match in then]
+
+    def test_of_two_at_once_one_has_corrected_it(
+        self, memory: TenantMemory, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Both have seen the entry as it stood; the other one finds it done."""
+        memory.import_runbooks([folder])
+        (folder / "disk.md").write_text("---\nservice: storage\n---\n# A disk is full\n\nRotate the logs.\n")
+        barrier = threading.Barrier(2)
+        look = sourced.known_entries
+
+        def at_once(*asked: Any) -> Any:
+            found = look(*asked)
+            barrier.wait(30)
+            return found
+
+        monkeypatch.setattr(following, "known_entries", at_once)
+        reports: list[FollowReport] = []
+        threads = [
+            threading.Thread(
+                target=lambda: reports.append(memory.import_runbooks([folder / "disk.md"], collection="ops"))
+            )
+            for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+        assert [{"corrected": 1}, {"unchanged": 1}] == sorted((one.counts for one in reports), key=list)
 
     def test_what_a_person_corrected_stays_until_the_file_changes(self, memory: TenantMemory, folder: Path) -> None:
         """An import of the same file does not undo it."""

@@ -150,19 +150,22 @@ class Follower:
         if entry.mark == mark_of(document):
             report.note(name, title, "unchanged", entry.id)
             return
+        # Of two at once the other may have done it.
+        is_done = self._preview
         if not self._preview:
             changes = corrections(marked(document), entry)
             own_id = command_id("correct", document, self._visibility, entry)
-            self._carry_out(wishes.correct(entry.id, changes, CHANGED, command_id=own_id))
+            is_done = self._carry_out(wishes.correct(entry.id, changes, CHANGED, command_id=own_id))
             applies = [str(item) for item in parse_applicability(document.get("applicability") or [])]
             if tuple(applies) != entry.applicability and document["kind"] == "runbook":
-                self._reclassify(entry, applies, command_id("reclassify", document, self._visibility, entry))
-        report.note(name, title, "corrected", entry.id)
+                own_id = command_id("reclassify", document, self._visibility, entry)
+                is_done = self._reclassify(entry, applies, own_id) or is_done
+        report.note(name, title, "corrected" if is_done else "unchanged", entry.id)
 
-    def _reclassify(self, entry: Known, applicability: list[str], own_id: UUID) -> None:
+    def _reclassify(self, entry: Known, applicability: list[str], own_id: UUID) -> bool:
         _, _, principal, policy = self._who
         changes = {"applicability": applicability}
-        self._carry_out(wishes.reclassify(principal, policy, entry.id, changes, CHANGED, command_id=own_id))
+        return self._carry_out(wishes.reclassify(principal, policy, entry.id, changes, CHANGED, command_id=own_id))
 
     # -- documents that a person decides on ----------------------------------------------------------------------------
 
@@ -255,8 +258,9 @@ class Follower:
             raise error
         report.refuse(name, error)
 
-    def _carry_out(self, wish: Wish) -> None:
-        carry_out(*self._who, wish, clock=self._clock)
+    def _carry_out(self, wish: Wish) -> bool:
+        """Carry it out; whether this did it, and nobody before."""
+        return carry_out(*self._who, wish, clock=self._clock).appended
 
 
 def _is_of(name: str, paths: Sequence[str]) -> bool:
