@@ -16,8 +16,11 @@ from pathlib import Path
 
 from scripts.ablate_corpus import Corpus, read_corpus
 from scripts.ablate_reckoning import Reckoner
-from scripts.ablate_variants import Order, orders
+from scripts.ablate_third import Order
+from scripts.ablate_tokens import LateInteraction, TokenVectors
+from scripts.ablate_variants import orders
 
+from grandbo.embedding.local import LocalProvider
 from grandbo.evaluation import Interval, JudgedSet, load_corpus, read_judged_set
 from grandbo.evaluation.asking import DEPTH, Asked
 from grandbo.evaluation.measures import MEASURES, Scores, difference, scores_of
@@ -41,18 +44,20 @@ def main() -> None:
         metavar=("NAME", "CORPUS", "TOPICS", "QRELS"),
         help="A judged set, as `grandbo eval` reads it; NAME is its tenant.",
     )
+    parser.add_argument("--tokens", type=Path, help="A file for token vectors: late interaction is tried too. Slow.")
     parser.add_argument("--json", action="store_true", help="Scores of every variant, by set, measure and topic.")
     given = parser.parse_args()
     tables: dict[str, Table] = {}
     with Grandbo.open(home=given.home) as grandbo:
         for name, *files in given.sets:
             judged = read_judged_set(*map(Path, files))
-            tables[name] = _table(_corpus(grandbo, name, judged), judged, grandbo)
+            tables[name] = _table(_corpus(grandbo, name, judged), judged, grandbo, given.tokens)
     if given.json:
         print(json.dumps(tables))
         return
     _print(tables)
-    _print_chosen(tables)
+    _print_chosen(tables, "k = ", "k = 60, emphasis 0")
+    _print_chosen(tables, "third list", next(iter(next(iter(tables.values())))))
 
 
 def _corpus(grandbo: Grandbo, name: str, judged: JudgedSet) -> Corpus:
@@ -63,10 +68,12 @@ def _corpus(grandbo: Grandbo, name: str, judged: JudgedSet) -> Corpus:
     return read_corpus(grandbo, memory, judged)
 
 
-def _table(corpus: Corpus, judged: JudgedSet, grandbo: Grandbo) -> Table:
+def _table(corpus: Corpus, judged: JudgedSet, grandbo: Grandbo, file: Path | None) -> Table:
     assert grandbo.embedder is not None
+    reckoner = Reckoner(corpus)
+    tokens = None if file is None else LateInteraction(reckoner, TokenVectors(file, LocalProvider()))
     found = {}
-    for variant, order in orders(Reckoner(corpus), grandbo.embedder):
+    for variant, order in orders(reckoner, grandbo.embedder, tokens):
         _tell(variant)
         found[variant] = _scores(corpus, order, judged.relevant)
     return found
@@ -107,18 +114,18 @@ def _signed(found: Interval | None) -> str:
     return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
-def _print_chosen(tables: dict[str, Table]) -> None:
-    """For each set, the k and emphasis that are best on the others, and what they do on this one."""
-    grid = [variant for variant in next(iter(tables.values())) if "k = " in variant]
-    print("\n| set | best on the others | there | over ranks alone, k = 60 |\n|---|---|---|---|")
+def _print_chosen(tables: dict[str, Table], kind: str, base: str) -> None:
+    """For each set, the variant of a kind that is best on the others, and what it does on this one."""
+    grid = [variant for variant in next(iter(tables.values())) if kind in variant]
+    if not grid:
+        return
+    print(f"\n| set | best on the others | there | over {base} |\n|---|---|---|---|")
     for name, table in tables.items():
         others = [other for other_name, other in tables.items() if other_name != name]
         if not others:
             return
         best = max(grid, key=lambda variant: sum(_worth(other[variant]) for other in others))
-        gains = " / ".join(
-            _signed(difference(table[best][measure], table["k = 60, emphasis 0"][measure])) for measure in _CHOSEN_BY
-        )
+        gains = " / ".join(_signed(difference(table[best][measure], table[base][measure])) for measure in _CHOSEN_BY)
         print(f"| {name} | {best} | {_cell(table[best], None)} | {gains} |")
 
 

@@ -41,6 +41,7 @@ class Corpus:
         owner: for each window the entry it is of.
         windows: float32[windows, length], rows of length 1.
         cutoff: cosine distance from which on nothing is near.
+        titles: float32[entries, length], of each title alone, rows of length 1.
     """
 
     documents: tuple[str, ...]
@@ -50,6 +51,7 @@ class Corpus:
     windows: Vectors
     cutoff: float
     topics: dict[str, Asked]
+    titles: Vectors
 
     @property
     def is_embedded(self) -> bool:
@@ -114,6 +116,7 @@ def read_corpus(grandbo: Grandbo, memory: TenantMemory, judged: JudgedSet) -> Co
         windows=np.array([row["vector"].to_numpy() for row in shown], np.float32),
         cutoff=embedder.stamp.cutoff_bp / 10_000,
         topics=topics,
+        titles=embedder.embed([row["title"] for row in rows], "document")[:, :length],
     )
 
 

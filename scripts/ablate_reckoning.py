@@ -47,6 +47,11 @@ class Reckoner:
             self._made[name, candidates] = self.lists_of(asked, self.distances(asked.vector), candidates)
         return self._made[name, candidates]
 
+    def candidates(self, name: str) -> list[int]:
+        """The entries of either list, in order."""
+        found = self.lists(name)
+        return sorted({entry for entry, _ in (*found.words, *found.meaning)})
+
     def lists_of(self, asked: Asked, distance: Vectors, candidates: int = DEFAULT_POLICY.candidates) -> Lists:
         """Both lists of a topic whose distances are given."""
         meaning = _first(distance, np.flatnonzero(distance < self.corpus.cutoff), candidates)

@@ -11,19 +11,21 @@ from functools import partial
 import numpy as np
 from scripts.ablate_corpus import Asked, Vectors
 from scripts.ablate_reckoning import Lists, Measured, Reckoner, in_use, weighted
+from scripts.ablate_third import Order, third_orders
+from scripts.ablate_tokens import LateInteraction
 
 from grandbo.embedding import Embedder
 from grandbo.text import terms
-
-Order = Callable[[str], list[int]]
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 # What a plain BM25 takes where nobody has tuned it.
 _K1, _B = 1.5, 0.75
 
 
-def orders(reckoner: Reckoner, embedder: Embedder) -> Iterator[tuple[str, Order]]:
-    """Every variant by its name; the first is what is in use."""
+def orders(
+    reckoner: Reckoner, embedder: Embedder, tokens: LateInteraction | None = None
+) -> Iterator[tuple[str, Order]]:
+    """Every variant by its name, the first is what is in use; those of token vectors where they are given."""
     lists = reckoner.lists
     yield "in use: k = 60, emphasis 2", lambda name: in_use(lists(name).words, lists(name).meaning)
     yield "words alone", lambda name: [entry for entry, _ in lists(name).words]
@@ -48,6 +50,7 @@ def orders(reckoner: Reckoner, embedder: Embedder) -> Iterator[tuple[str, Order]
     yield "the topic's sentences apart, the nearest counts", partial(_sentences, reckoner, embedder)
     yield "the topic's first sentence alone", partial(_sentences, reckoner, embedder, first=True)
     yield "the topic moved to the 3 best", partial(_with_feedback, reckoner)
+    yield from third_orders(reckoner, tokens)
 
 
 def _fused(reckoner: Reckoner, k: int, emphasis: int, name: str) -> list[int]:

@@ -48,7 +48,8 @@ class Stamping(Verbs):
         """Drain the backlog; `retry_dead` tries those again that were given up."""
         embedder = self._embedder()
         if retry_dead:
-            revive(self._database, self.tenant.tenant_id, embedder.stamp.id, self._clock()())
+            for stamp in filter(None, (embedder.stamp, embedder.titles)):
+                revive(self._database, self.tenant.tenant_id, stamp.id, self._clock()())
         worker = EmbeddingWorker(self._database, embedder, clock=self._clock())
         return worker.drain(self.tenant.tenant_id, progress=progress, deadline=deadline)
 

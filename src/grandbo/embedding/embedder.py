@@ -72,6 +72,11 @@ class Embedder:
             raise _surprise(error) from None
 
     @property
+    def titles(self) -> Stamp | None:
+        """The space of titles alone, where the provider's vectors of them are worth making."""
+        return self.stamp.titles if getattr(self._provider, "titles", False) else None
+
+    @property
     def topics_embedded(self) -> int:
         """How often the provider was asked for the vector of a topic: a remembered topic does not count."""
         return self._topics_embedded

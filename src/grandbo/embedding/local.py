@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
@@ -36,6 +36,14 @@ MAX_TOKENS: Final = 256
 _PADDED_TOKENS_A_RUN: Final = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a text but those that only mark its ends, and float32[tokens, dimensions]: each in its context."""
+
+    names: tuple[str, ...]
+    vectors: Vectors
+
+
 @dataclass(frozen=True)
 class _Model:
     session: Any
@@ -50,6 +58,7 @@ class LocalProvider:
     """Loads at first use, once, whichever thread comes first; safe to share between threads."""
 
     max_texts = 64
+    titles = True
 
     def __init__(
         self, *, model: Path | None = None, sha256: str | None = None, threads: int = 1, cutoff_bp: int | None = None
@@ -94,17 +103,30 @@ class LocalProvider:
         Raises `EmbedderMisconfigured` when the file is missing, is not the expected one, or cannot be run.
         """
         model = self._loaded()
-        tokens = [model.tokenizer.encode(text).ids for text in texts]
-        vectors = np.empty((len(tokens), model.dimensions), np.float32)
+        vectors = np.empty((len(texts), model.dimensions), np.float32)
+        for index, _, own in self._read(model, texts):
+            vectors[index] = own.sum(axis=0) / np.float32(len(own))
+        return vectors
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """Give each text's tokens, at most 256, with what the model makes of each; raises what `embed` raises."""
+        made: dict[int, Tokens] = {}
+        for index, encoding, own in self._read(self._loaded(), texts):
+            said = [place for place, is_special in enumerate(encoding.special_tokens_mask) if not is_special]
+            made[index] = Tokens(tuple(encoding.tokens[place] for place in said), own[said])
+        return [made[index] for index in range(len(texts))]
+
+    def _read(self, model: _Model, texts: Sequence[str]) -> Iterator[tuple[int, Any, npt.NDArray[np.float32]]]:
+        """Run the model over texts, the shortest first; give each one's place, its tokens and their hidden states."""
+        encodings = [model.tokenizer.encode(text) for text in texts]
+        tokens = [encoding.ids for encoding in encodings]
         by_length = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))
         while by_length:
             batch = self._fitting(by_length, tokens)
             del by_length[: len(batch)]
             hidden = _run(model, [tokens[index] for index in batch])
             for row, index in enumerate(batch):
-                own = hidden[row, : len(tokens[index])]
-                vectors[index] = own.sum(axis=0) / np.float32(len(own))
-        return vectors
+                yield index, encodings[index], hidden[row, : len(tokens[index])]
 
     def _fitting(self, by_length: list[int], tokens: list[list[int]]) -> list[int]:
         """Take the next texts that together stay within the padded tokens of one run, at least one."""

@@ -20,7 +20,12 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 
 
 class Provider(Protocol):
-    """A model, near or far. It may also have a `close()`, and `lanes`: how many calls at once it is to get at most."""
+    """
+    A model, near or far.
+
+    It may also have a `close()`; `lanes`, how many calls at once it is to get at most; and `titles`, whether a vector
+    of each title alone is worth making: not until somebody has measured it.
+    """
 
     @property
     def stamp(self) -> Stamp:

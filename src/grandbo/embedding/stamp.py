@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 DIMENSIONS: Final = 1024
 """Length of every stored vector; shorter ones are padded with zeros, which keeps cosine and rank."""
+
+TITLES: Final = "title-v1"
+"""The recipe of the vectors of titles alone. None of them makes a match; they order what the others found."""
 
 UNCALIBRATED_CUTOFF_BP: Final = 20_000
 """The largest cosine distance there is: no cutoff. For spaces whose distances nobody has measured yet."""
@@ -41,6 +44,11 @@ class Stamp:
             raise ValueError(f"cutoff_bp must be between 1 and {UNCALIBRATED_CUTOFF_BP}, not {self.cutoff_bp}")
 
     @property
+    def titles(self) -> Stamp:
+        """The space of titles alone, by the same model: its vectors lie where this one's do."""
+        return replace(self, recipe=TITLES)
+
+    @property
     def id(self) -> str:
         """
         Name of the space, e.g. ``local/all-minilm-l6-v2@8199be6f/384/title-window-150w-v1``.
@@ -55,6 +63,11 @@ class Stamp:
                 _slug(self.recipe, 40),
             )
         )
+
+
+def is_of_titles(stamp_id: str) -> bool:
+    """Whether a stamp's id names a space of titles."""
+    return stamp_id.rpartition("/")[2] == TITLES
 
 
 def _slug(name: str, limit: int) -> str:

@@ -67,7 +67,8 @@ def look_through(
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         head, policy = standing_of(transaction.execute(HEAD_AND_POLICY, {"tenant_id": tenant_id}))
         scope = scope_of(question, tenant_id, visible_tiers(policy, principal), max(clock(), head.recorded_at))
-        gated = in_force(vector, policy)
+        # Titles order what the gates let through, and are no part of them.
+        gated = replace(in_force(vector, policy), titles=None)
         shown = signals_of(question.mode, gated)
         transaction.read_as(scope.tiers, scope.read_statuses, scope.instant)
         # Whole lists take longer than an answer may.

@@ -22,12 +22,17 @@ COOL_DOWN_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class TopicVector:
-    """A vector, as long as the stored ones of its space, or the reason why there is none."""
+    """
+    A vector, as long as the stored ones of its space, or the reason why there is none.
+
+    `titles`: the space that the vectors of titles alone are in, where they count.
+    """
 
     vector: npt.NDArray[np.float32] | None = None
     stamp: str | None = None
     cutoff: float | None = None
     degraded: str | None = None
+    titles: str | None = None
 
 
 class Meaning:
@@ -48,6 +53,7 @@ class Meaning:
                 return TopicVector(degraded=self._last_code)
         try:
             stamp = self._embedder.stamp
+            titles = self._embedder.titles
             vector = self._embedder.embed_topic(topic)
         except EmbedderError as error:
             with self._lock:
@@ -55,4 +61,9 @@ class Meaning:
                 self._last_code = error.code
             log.warning("topic_not_embedded", code=error.code)
             return TopicVector(degraded=error.code)
-        return TopicVector(vector[: stored_length(stamp.native_dimensions)], stamp.id, stamp.cutoff_bp / 10_000)
+        return TopicVector(
+            vector[: stored_length(stamp.native_dimensions)],
+            stamp.id,
+            stamp.cutoff_bp / 10_000,
+            titles=None if titles is None else titles.id,
+        )

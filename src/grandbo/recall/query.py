@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -113,9 +113,10 @@ def query_topic(
         else:
             asked = (question, tenant_id, principal, as_of)
             setting = _setting_then(transaction, *asked, head, tiers, now, counting.scan)
-        answer = answer_in(transaction, question, in_force(vector, setting.policy), setting, counting, ends=True)
+        vector = in_force(vector, setting.policy)
+        answer = answer_in(transaction, question, vector, setting, counting, ends=True)
     took_us = (time.perf_counter_ns() - started) // 1_000
-    receipts.put(_receipt(answer, setting, principal, question, as_of, now, took_us))
+    receipts.put(_receipt(answer, setting, principal, question, as_of, now, took_us, vector.titles))
     return answer
 
 
@@ -168,7 +169,7 @@ def in_force(vector: TopicVector, policy: Policy) -> TopicVector:
     cutoff = next((item.cutoff_bp for item in policy.stamps if item.stamp == vector.stamp), None)
     if cutoff is None:
         return TopicVector(degraded="stamp_not_in_force")
-    return TopicVector(vector.vector, vector.stamp, cutoff / 10_000)
+    return replace(vector, cutoff=cutoff / 10_000)
 
 
 def scope_of(question: Question, tenant_id: UUID, tiers: tuple[str, ...], instant: datetime) -> Scope:
@@ -282,6 +283,7 @@ def parameters(question: Question, setting: Setting, vector: TopicVector) -> dic
         "vector": vector.vector,
         "stamp": vector.stamp,
         "cutoff": vector.cutoff,
+        "titles": vector.titles,
         "position": setting.position,
         "seen_at": setting.seen_at,
         "seen_tiers": list(setting.seen_tiers),
@@ -363,10 +365,11 @@ def _receipt(
     as_of: AsOf | None,
     now: datetime,
     took_us: int,
+    titles: str | None,
 ) -> Receipt:
     asked = as_of and {**as_of.as_dict(), "seen_at": setting.seen_at, "seen_tiers": list(setting.seen_tiers)}
     who = {"roles": sorted(principal.roles), "tiers": list(setting.scope.tiers), "as_of": asked, "fold": FOLD_VERSION}
-    how = {"scan": setting.scan.as_dict()}
+    how = {"scan": setting.scan.as_dict(), "titles": titles}
     return Receipt(
         tenant_id=setting.scope.tenant_id,
         receipt_id=answer.receipt_id,

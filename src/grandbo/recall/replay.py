@@ -7,7 +7,7 @@ No model is asked but for the topic's vector, and nothing is rebuilt: history co
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -89,7 +89,7 @@ def replay_receipt(
     if not hmac.compare_digest(topic_hmac(key, asked.text), bytes(row["topic_hmac"])):
         raise TopicMismatch(field="topic")
     question = _question(asked.text, row["parameters"])
-    vector = _vector(meaning, asked.text, row["searched"])
+    vector = _vector(meaning, asked.text, row["searched"], row["parameters"].get("titles"))
     with database.transaction("auditor", tenant_id, read_only=True, snapshot=True) as transaction:
         row, own = read_receipt(transaction, tenant_id, principal, receipt_id)
         setting = _setting(question, tenant_id, row, policy_at(transaction, tenant_id, row["position"]))
@@ -103,8 +103,12 @@ def _question(topic: str, parameters: dict[str, Any]) -> Question:
     return check_question(topic, **{name: parameters.get(name) for name in names})
 
 
-def _vector(meaning: Meaning, topic: str, searched: dict[str, Any]) -> TopicVector:
-    """The topic's vector with the receipt's cutoff; none where there was none, for the reason that there was."""
+def _vector(meaning: Meaning, topic: str, searched: dict[str, Any], titles: str | None) -> TopicVector:
+    """
+    The topic's vector with the receipt's cutoff; none where there was none, for the reason that there was.
+
+    Titles count where they did: a receipt of before names no space of them.
+    """
     if searched["stamp"] is None:
         return TopicVector(degraded=searched["degraded"])
     vector = meaning.of(topic)
@@ -117,7 +121,7 @@ def _vector(meaning: Meaning, topic: str, searched: dict[str, Any]) -> TopicVect
             "replay it where its embedder is set.",
             stamp=searched["stamp"],
         )
-    return TopicVector(vector.vector, vector.stamp, searched["cutoff"])
+    return replace(vector, cutoff=searched["cutoff"], titles=titles)
 
 
 def _setting(question: Question, tenant_id: UUID, row: Row, policy: Policy) -> Setting:

@@ -3,7 +3,8 @@ The one statement of recall: scope, two gated rankings, and the rows behind them
 
 Lexical: BM25 over the postings. Rarity is counted within the scope, in thousandths, so that the sum of a score is a
 sum of integers and comes out the same in whatever order the server adds it.
-Semantic: exact cosine distance over all vectors of the stamp in scope; an entry counts with its nearest window.
+Semantic: exact cosine distance over all vectors of the stamp in scope; an entry counts with its nearest window. Among
+those that this lists, the vector of the title alone counts where it is nearer.
 
 Where the scope is large, a scan is given. Then the distance is that of the vectors that are nearest by signature, and
 the scope is asked of the best by words alone. What is counted elsewhere comes in as parameters: `eligible`, `embedded`,
@@ -185,12 +186,29 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None
         "nearest",
     )
     best = sa.select(nearest).where(nearest.c.distance < cutoff)
-    ranked = ranked_first(best, "semantic_list", "distance", "semantic_rank", highest=False)
+    ranked = _with_titles(view, ranked_first(best, "nearest_texts", "distance", "text_rank", highest=False))
     if scan is None:
         # Every entry with vectors has a first window.
         first = sa.select(sa.func.count()).select_from(measured).where(measured.c.window_no == 0)
         return ranked, _near(measured, nearest, cutoff, first.scalar_subquery())
     return ranked, _near(measured, nearest, cutoff, sa.bindparam("embedded", type_=sa.BigInteger))
+
+
+def _with_titles(view: View, texts: sa.CTE) -> sa.CTE:
+    """The same entries, each with the distance of its title alone where that is nearer, in the order of that."""
+    to_title = embeddings.c.vector.op("<=>", return_type=_Double)(_Topic)
+    title = sa.select(to_title).where(
+        of_tenant(embeddings),
+        held(view, embeddings),
+        embeddings.c.stamp == sa.bindparam("titles", type_=sa.Text),
+        embeddings.c.entry_id == texts.c.entry_id,
+        embeddings.c.window_no == 0,
+    )
+    # least: of an entry whose title has no vector, what there is.
+    nearer = sa.func.least(texts.c.distance, title.correlate(texts).scalar_subquery(), type_=_Double).label("distance")
+    found = materialized(sa.select(texts.c.entry_id, nearer), "with_titles")
+    rank = sa.func.row_number().over(order_by=(found.c.distance, found.c.entry_id)).label("semantic_rank")
+    return materialized(sa.select(found, rank), "semantic_list")
 
 
 def _survivors(shape: Shape, view: View, eligible: sa.CTE, scan: Scan) -> sa.CTE:

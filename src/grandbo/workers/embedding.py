@@ -1,5 +1,5 @@
 """
-The embedding worker: gives every entry a vector in the current space, whatever happened before.
+The embedding worker: gives every entry a vector in the current space, whatever happened before; then each title one.
 
 It asks which entries lack one, calls the provider with no transaction open, and appends `entry_embedded`. So a crash
 at any moment loses nothing: what was not appended is still missing, and is found again. Two workers that embed the same
@@ -38,7 +38,19 @@ BATCH = 8
 POLL_SECONDS = 1.0
 LONGEST_PAUSE = 30.0
 
+# Titles are short.
+TITLES_BATCH = 64
+
 Progress = Callable[[BacklogCounts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """Where vectors are made, of what of an entry, and of how many entries at once."""
+
+    stamp: str
+    windows: Callable[[Row], list[Window]]
+    at_once: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +65,16 @@ class EmbeddingWorker:
     def __init__(self, database: Database, embedder: Embedder, *, clock: Clock = utc_now) -> None:
         self._database = database
         self._embedder = embedder
-        self._stamp = embedder.stamp.id
+        self._texts = _Space(embedder.stamp.id, _windows, BATCH)
+        titles = embedder.titles
+        self._titles = titles and _Space(titles.id, _title, TITLES_BATCH)
         self._clock = clock
         self._wake = threading.Event()
         self._stopped = False
         self._failures = 0
         self.last_pass_at: float | None = None
         self._adopted: set[UUID] = set()
-        self._pending: dict[UUID, Pending] = {}
+        self._pending: dict[tuple[UUID, str], Pending] = {}
 
     def run(self) -> None:
         """Work until `stop`; a failure of the provider or the database pauses the work and never ends it."""
@@ -89,22 +103,33 @@ class EmbeddingWorker:
         """
         Embed what the tenant lacks until nothing is pending, or until `deadline` (monotonic seconds).
 
+        The texts first, and it is their counts that are given; then the titles.
+
         Raises:
             EmbedderMisconfigured: waiting would not help.
         """
-        running = RunningCounts(lambda: count_backlog(self._database, tenant_id, self._stamp))
+        counts = self._drain(self._texts, tenant_id, progress, deadline)
+        if not counts.pending:
+            self._adopt_if_complete(tenant_id, counts)
+            if self._titles:
+                self._drain(self._titles, tenant_id, progress, deadline)
+        return counts
+
+    def _drain(
+        self, space: _Space, tenant_id: UUID, progress: Progress | None, deadline: float | None
+    ) -> BacklogCounts:
+        running = RunningCounts(lambda: count_backlog(self._database, tenant_id, space.stamp))
         counts = running.counts
         failures = 0
         while True:
             if progress:
                 progress(counts)
             if not counts.pending:
-                self._adopt_if_complete(tenant_id, counts)
                 return counts
             if deadline is not None and time.monotonic() > deadline:
                 return running.counted()
             try:
-                done = self.embed_batch(tenant_id)
+                done = self._embed_batch(space, tenant_id, space.at_once)
                 failures = 0
             except EmbedderTransient as error:
                 done, failures = 0, failures + 1
@@ -121,39 +146,46 @@ class EmbeddingWorker:
             EmbedderTransient: the provider serves no entry at all.
             EmbedderMisconfigured: it never will, as it is set up.
         """
-        pending = self._pending_of(tenant_id)
+        done = self._embed_batch(self._texts, tenant_id, at_most)
+        if done or not self._titles:
+            return done
+        return self._embed_batch(self._titles, tenant_id, self._titles.at_once)
+
+    def _embed_batch(self, space: _Space, tenant_id: UUID, at_most: int) -> int:
+        pending = self._pending_of(space, tenant_id)
         rows = pending.due(self._clock(), at_most)
         if not rows:
-            if tenant_id not in self._adopted and not pending.is_left_over():
-                self._adopt_if_complete(tenant_id, count_backlog(self._database, tenant_id, self._stamp))
+            if space is self._texts and tenant_id not in self._adopted and not pending.is_left_over():
+                self._adopt_if_complete(tenant_id, count_backlog(self._database, tenant_id, space.stamp))
             return 0
-        prepared = [_Prepared(row, windows(row["title"], _text(row))) for row in rows]
+        prepared = [_Prepared(row, space.windows(row)) for row in rows]
         try:
             vectors = [(item, vector) for item, vector in zip(prepared, self._embed(prepared), strict=True)]
         except EmbedderMisconfigured:
             raise
         except EmbedderError as error:
-            vectors = self._embed_singly(tenant_id, prepared, error)
-        done = self._append(tenant_id, vectors)
+            vectors = self._embed_singly(space, tenant_id, prepared, error)
+        done = self._append(space, tenant_id, vectors)
         pending.settled([item.row for item, _ in vectors])
         return done
 
-    def _pending_of(self, tenant_id: UUID) -> Pending:
-        if tenant_id not in self._pending:
-            self._pending[tenant_id] = Pending(self._database, tenant_id, self._stamp)
-        return self._pending[tenant_id]
+    def _pending_of(self, space: _Space, tenant_id: UUID) -> Pending:
+        key = (tenant_id, space.stamp)
+        if key not in self._pending:
+            self._pending[key] = Pending(self._database, *key)
+        return self._pending[key]
 
     def _adopt_if_complete(self, tenant_id: UUID, counts: BacklogCounts) -> None:
         """The change of a model ends here: once every entry has its vectors in the new space, recall may use it."""
         if tenant_id in self._adopted or not counts.entries or counts.embedded < counts.entries:
             return
-        in_force = StampInForce(stamp=self._stamp, cutoff_bp=self._embedder.stamp.cutoff_bp)
-        command_id = derived_id("stamp_in_force", str(tenant_id), self._stamp)
+        in_force = StampInForce(stamp=self._texts.stamp, cutoff_bp=self._embedder.stamp.cutoff_bp)
+        command_id = derived_id("stamp_in_force", str(tenant_id), self._texts.stamp)
         adopt_stamp(self._database, tenant_id, WORKER, in_force, command_id, self._clock)
         self._adopted.add(tenant_id)
 
     def _embed_singly(
-        self, tenant_id: UUID, prepared: Sequence[_Prepared], error: EmbedderError
+        self, space: _Space, tenant_id: UUID, prepared: Sequence[_Prepared], error: EmbedderError
     ) -> list[tuple[_Prepared, npt.NDArray[np.float32]]]:
         """
         Find out which entry spoils the batch. An outage must not use up the attempts of an entry: a transient failure
@@ -175,7 +207,7 @@ class EmbeddingWorker:
         if not served and not refused:
             raise error
         kept = [(row, code) for row, code in failed if served or code != EmbedderTransient.code]
-        note_attempts(self._database, tenant_id, self._stamp, kept, self._clock())
+        note_attempts(self._database, tenant_id, space.stamp, kept, self._clock())
         return served
 
     def _embed(self, prepared: Sequence[_Prepared]) -> list[npt.NDArray[np.float32]]:
@@ -184,8 +216,10 @@ class EmbeddingWorker:
         ends = np.cumsum([len(item.windows) for item in prepared])
         return np.split(vectors, ends[:-1])
 
-    def _append(self, tenant_id: UUID, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]) -> int:
-        commands = [_command(tenant_id, self._stamp, item, found) for item, found in vectors]
+    def _append(
+        self, space: _Space, tenant_id: UUID, vectors: Sequence[tuple[_Prepared, npt.NDArray[np.float32]]]
+    ) -> int:
+        commands = [_command(tenant_id, space.stamp, item, found) for item, found in vectors]
         outcomes = run_commands(self._database, tenant_id, commands, clock=self._clock) if commands else []
         failed = [
             (item.row, outcome.code)
@@ -193,7 +227,7 @@ class EmbeddingWorker:
             if isinstance(outcome, GrandboError)
         ]
         if failed:
-            note_attempts(self._database, tenant_id, self._stamp, failed, self._clock())
+            note_attempts(self._database, tenant_id, space.stamp, failed, self._clock())
         return len(outcomes) - len(failed)
 
     def _pass_over_tenants(self) -> tuple[bool, Exception | None]:
@@ -234,8 +268,12 @@ class EmbeddingWorker:
         return min(asked if asked is not None else 0.25 * 2**self._failures, LONGEST_PAUSE)
 
 
-def _text(row: Row) -> str:
-    return f"{row['summary']}\n\n{row['body']}" if row["body"] else str(row["summary"])
+def _windows(row: Row) -> list[Window]:
+    return windows(row["title"], f"{row['summary']}\n\n{row['body']}" if row["body"] else str(row["summary"]))
+
+
+def _title(row: Row) -> list[Window]:
+    return windows(row["title"], "")
 
 
 def _command(tenant_id: UUID, stamp: str, item: _Prepared, vectors: npt.NDArray[np.float32]) -> Command:

@@ -15,6 +15,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from grandbo.embedding import Stamp
+from grandbo.embedding.stamp import is_of_titles
 from grandbo.errors import InvalidInput, NotFound, StampNotReady
 from grandbo.events.models import StampInForce
 from grandbo.memory.policies import STAMPS_LIMIT, PolicyInForce
@@ -89,7 +90,7 @@ def list_spaces(database: Database, tenant_id: UUID, current: PolicyInForce, own
     named = [item.stamp for item in in_force]
     key = {"tenant_id": tenant_id}
     with database.transaction("writer", tenant_id, read_only=True) as transaction:
-        filled = [row["stamp"] for row in transaction.execute(_STAMPS, key)]
+        filled = [row["stamp"] for row in transaction.execute(_STAMPS, key) if not is_of_titles(row["stamp"])]
         others = [stamp for stamp in filled if stamp not in named]
         asked = [(_FILLED_SINCE, {**key, "stamp": stamp, "position": current.position}) for stamp in others]
         filling = [stamp for stamp, rows in zip(others, transaction.batch(asked), strict=True) if rows]
