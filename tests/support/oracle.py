@@ -158,8 +158,24 @@ def _semantic(
             other = np.asarray(row["vector"].to_numpy(), dtype=np.float64)
             distance = 1 - float(topic @ other) / float(np.linalg.norm(topic) * np.linalg.norm(other))
             nearest[row["entry_id"]] = min(distance, nearest.get(row["entry_id"], 9.0))
-    ranked = sorted(((distance, entry) for entry, distance in nearest.items() if distance < cutoff))[:25]
+    listed = sorted(((distance, entry) for entry, distance in nearest.items() if distance < cutoff))[:25]
+    titles = _titles(cursor, tenant_id, topic, stamp)
+    ranked = sorted((min(distance, titles.get(entry, 9.0)), entry) for distance, entry in listed)
     return [(entry, distance) for distance, entry in ranked], len(embedded)
+
+
+def _titles(cursor: Any, tenant_id: UUID, topic: np.ndarray[Any, Any], stamp: str) -> dict[UUID, float]:
+    """How far the title alone of each entry is, where it has a vector."""
+    rows = cursor.execute(
+        "SELECT entry_id, vector FROM grandbo.org_memory_embeddings"
+        " WHERE tenant_id = %s AND stamp = %s AND to_position IS NULL",
+        (tenant_id, stamp.rpartition("/")[0] + "/title-v1"),
+    ).fetchall()
+    vectors = {row["entry_id"]: np.asarray(row["vector"].to_numpy(), dtype=np.float64) for row in rows}
+    return {
+        entry: 1 - float(topic @ vector) / float(np.linalg.norm(topic) * np.linalg.norm(vector))
+        for entry, vector in vectors.items()
+    }
 
 
 def _signature(vector: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -32,6 +32,12 @@ class HashedWords:
         return np.stack([_bag(text) for text in texts])
 
 
+class Titled(HashedWords):
+    """The same provider, whose vectors of titles alone are worth making."""
+
+    titles = True
+
+
 class Switchable(HashedWords):
     """The same provider with a switch: while `failure` is set, it raises that; while `answer` is set, it gives that."""
 
