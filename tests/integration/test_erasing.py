@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from grandbo.embedding import Embedder
 from grandbo.errors import ConfigurationError, ErasureMissing, Forbidden, InvalidInput, NotFound
 from grandbo.events import notes
 from grandbo.library import Grandbo, TenantMemory
@@ -28,7 +29,7 @@ from tests.support.erasing import SCRIPTS, SECRET, TOPIC, dump, holds, record_se
 from tests.support.hooks import CAUSE, make_tool
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
-from tests.support.providers import words_embedder
+from tests.support.providers import Titled, words_embedder
 
 
 def _erase(first: TenantMemory, second: TenantMemory, entry_id: UUID, **how: Any) -> Erasure:
@@ -126,8 +127,10 @@ class TestNothingIsLeft:
         assert [True, False] == [holds(dump, SECRET) for dump in (before, after)]
 
     def test_no_vector_of_it_is_left(self, first: TenantMemory, second: TenantMemory, clone: TestDatabase) -> None:
-        """Neither in the table of vectors nor in the event that brought it."""
+        """Neither in the table of vectors nor in the event that brought it: of the text, and of the title alone."""
         entry_id = record_secret(first)
+        with Grandbo.open(settings=clone.settings(home=first._home), embedder=Embedder(Titled())) as elsewhere:
+            elsewhere.tenant("acme").embed()
         held = "SELECT count(*) FROM grandbo.org_memory_embeddings WHERE entry_id = %s"
         bodies = (
             "SELECT count(*) FROM grandbo.org_memory_events WHERE event_type = 'entry_embedded' AND body IS NOT NULL"
@@ -137,7 +140,7 @@ class TestNothingIsLeft:
             _erase(first, second, entry_id)
             after = [conn.execute(held, [entry_id]).fetchone(), conn.execute(bodies).fetchone()]
 
-        assert [[(1,), (1,)], [(0,), (0,)]] == [before, after]
+        assert [[(2,), (2,)], [(0,), (0,)]] == [before, after]
 
     def test_every_door_says_it_is_gone(self, first: TenantMemory, second: TenantMemory) -> None:
         """Recall by both signals, now and as of before; the entry, its history, its past; the list."""
