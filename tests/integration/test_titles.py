@@ -41,11 +41,12 @@ def record(memory: TenantMemory, title: str, body: str) -> UUID:
 def stored(database: TestDatabase, memory: TenantMemory) -> list[tuple[str, UUID, bool]]:
     """Stamp, entry and whether it holds, of every vector of the tenant."""
     with database.as_admin() as conn:
-        return conn.execute(
+        rows = conn.execute(
             "SELECT stamp, entry_id, to_position IS NULL FROM grandbo.org_memory_embeddings WHERE tenant_id = %s"
             " ORDER BY stamp, entry_id, from_position",
             (memory.tenant_id,),
         ).fetchall()
+    return [(str(stamp), UUID(str(entry)), bool(holds)) for stamp, entry, holds in rows]
 
 
 def by_meaning(memory: TenantMemory) -> list[tuple[UUID, float]]:
