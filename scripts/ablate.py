@@ -57,7 +57,7 @@ def main() -> None:
         return
     _print(tables)
     _print_chosen(tables, "k = ", "k = 60, emphasis 0")
-    _print_chosen(tables, "third list", next(iter(next(iter(tables.values())))))
+    _print_chosen(tables, "late interaction", next(iter(next(iter(tables.values())))))
 
 
 def _corpus(grandbo: Grandbo, name: str, judged: JudgedSet) -> Corpus:

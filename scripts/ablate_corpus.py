@@ -41,7 +41,7 @@ class Corpus:
         owner: for each window the entry it is of.
         windows: float32[windows, length], rows of length 1.
         cutoff: cosine distance from which on nothing is near.
-        titles: float32[entries, length], of each title alone, rows of length 1.
+        titles: float32[entries, length], of each title alone, rows of length 1; zeros where it has no vector.
     """
 
     documents: tuple[str, ...]
@@ -96,6 +96,7 @@ def read_corpus(grandbo: Grandbo, memory: TenantMemory, judged: JudgedSet) -> Co
         rows = transaction.execute(_ENTRIES, key)
         postings = transaction.execute(_POSTINGS, key)
         windows = transaction.execute(_WINDOWS, {**key, "stamp": embedder.stamp.id})
+        titles = transaction.execute(_WINDOWS, {**key, "stamp": embedder.stamp.titles.id})
     place = {row["entry_id"]: number for number, row in enumerate(rows)}
     shown = [row for row in windows if row["entry_id"] in place]
     length = stored_length(embedder.stamp.native_dimensions)
@@ -116,8 +117,16 @@ def read_corpus(grandbo: Grandbo, memory: TenantMemory, judged: JudgedSet) -> Co
         windows=np.array([row["vector"].to_numpy() for row in shown], np.float32),
         cutoff=embedder.stamp.cutoff_bp / 10_000,
         topics=topics,
-        titles=embedder.embed([row["title"] for row in rows], "document")[:, :length],
+        titles=_titles(titles, place, length),
     )
+
+
+def _titles(rows: list[dict[str, Any]], place: dict[Any, int], length: int) -> Vectors:
+    found = np.zeros((len(place), length), np.float32)
+    for row in rows:
+        if row["entry_id"] in place:
+            found[place[row["entry_id"]]] = row["vector"].to_numpy()
+    return found
 
 
 def _by_term(rows: list[dict[str, Any]], place: dict[Any, int]) -> dict[str, tuple[Numbers, Numbers]]:

@@ -34,10 +34,12 @@ class Reckoner:
 
     Attributes:
         windows: which windows count; all unless given.
+        titled: whether an entry that meaning lists counts with its title where that is nearer.
     """
 
     corpus: Corpus
     windows: npt.NDArray[np.bool_] | None = None
+    titled: bool = True
     _made: dict[tuple[str, int], Lists] = field(default_factory=dict)
 
     def lists(self, name: str, candidates: int = DEFAULT_POLICY.candidates) -> Lists:
@@ -55,6 +57,10 @@ class Reckoner:
     def lists_of(self, asked: Asked, distance: Vectors, candidates: int = DEFAULT_POLICY.candidates) -> Lists:
         """Both lists of a topic whose distances are given."""
         meaning = _first(distance, np.flatnonzero(distance < self.corpus.cutoff), candidates)
+        if self.titled:
+            title = 1 - self.corpus.titles @ asked.vector
+            nearer = [(entry, min(apart, float(title[entry]))) for entry, apart in meaning]
+            meaning = sorted(nearer, key=lambda pair: (pair[1], pair[0]))
         is_alone = self.corpus.is_embedded and not meaning
         floor = DEFAULT_POLICY.lexical_alone_floor_bp if is_alone else DEFAULT_POLICY.lexical_floor_bp
         words, covered = self._words(asked, floor, candidates)
@@ -67,6 +73,10 @@ class Reckoner:
         counts = slice(None) if self.windows is None else self.windows
         np.minimum.at(found, self.corpus.owner[counts], distance[counts])
         return found
+
+    def rarity(self, term: str) -> int:
+        """How rare a term is, in thousandths."""
+        return _rarity(len(self.corpus.postings.get(term, _NONE)[0]), len(self.corpus.documents))
 
     def _words(self, asked: Asked, floor_bp: int, candidates: int) -> tuple[Measured, float]:
         """BM25 over the postings, and the covered share of the best."""
@@ -86,8 +96,17 @@ class Reckoner:
 
 def in_use(words: Measured, meaning: Measured, k: int = 60, emphasis: int = 2) -> list[int]:
     """The product's own fusion."""
+    return list(_fused(words, meaning, k, emphasis))
+
+
+def fused_scores(found: Lists) -> dict[int, float]:
+    """The score of each entry as the product fuses, best first."""
+    return _fused(found.words, found.meaning, 60, 2)
+
+
+def _fused(words: Measured, meaning: Measured, k: int, emphasis: int) -> dict[int, float]:
     near = [(entry, nearness(distance)) for entry, distance in meaning]
-    return [found.item for found in fuse([words, near], k=k, emphasis=emphasis, limit=1_000)]
+    return {found.item: found.score for found in fuse([words, near], k=k, emphasis=emphasis, limit=1_000)}
 
 
 def weighted(lists: list[tuple[Measured, list[float]]], k: int = 60) -> list[int]:

@@ -1,4 +1,4 @@
-"""What is tried beside the two lists: titles' own vectors, token vectors, words of the best, and more of the words."""
+"""What is tried beside the two lists: titles' own vectors otherwise, and token vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from scripts.ablate_reckoning import Measured, Reckoner, in_use
+from scripts.ablate_corpus import Vectors
+from scripts.ablate_reckoning import Measured, Reckoner, fused_scores, in_use
 from scripts.ablate_tokens import LateInteraction
 
 from grandbo.fusion import fuse, nearness
@@ -17,26 +18,33 @@ _POWERS = (1, 2)
 
 def third_orders(reckoner: Reckoner, tokens: LateInteraction | None) -> Iterator[tuple[str, Order]]:
     """Every variant by its name; those of token vectors where they are given."""
-    yield "the title is a window of its own", partial(_title_a_window, reckoner)
-    yield "by meaning, the title counts where it is nearer", partial(_title_of_candidates, reckoner)
-    for weight in (0.25, 0.5, 1.0):
-        yield f"third list: nearest titles, weight {weight}", partial(_titles_a_list, reckoner, weight)
+    untitled = Reckoner(reckoner.corpus, titled=False)
+    yield "titles have no vectors", partial(_of_lists, untitled)
+    yield "the title is a window like the others", partial(_title_a_window, untitled)
+    for weight in (0.25, 0.5):
+        yield f"the nearest titles as a third list, weight {weight}", partial(_titles_a_list, untitled, weight)
     if tokens is None:
         return
-    yield "third list: late interaction, by ranks", partial(_late, reckoner, tokens, "", 0, 1.0)
+    yield "late interaction as a third list, by ranks", partial(_late, reckoner, tokens, "", 0, 1.0)
     for power in _POWERS:
         for weight in (0.5, 1.0):
-            name = f"third list: late interaction to the power {power}, weight {weight}"
+            name = f"late interaction as a third list, power {power}, weight {weight}"
             yield name, partial(_late, reckoner, tokens, "", power, weight)
     for form in ("mean of 2", "mean of 4", "mean of 8", "1 bit"):
-        yield (
-            f"third list: late interaction, {form}, power 2, weight 0.5",
-            partial(_late, reckoner, tokens, form, 2, 0.5),
-        )
+        name = f"late interaction as a third list, {form}, power 2, weight 0.5"
+        yield name, partial(_late, reckoner, tokens, form, 2, 0.5)
+    name = "late interaction as a third list, titles have no vectors, power 2, weight 0.5"
+    yield name, partial(_late, untitled, tokens, "", 2, 0.5)
 
 
-def _title_distance(reckoner: Reckoner, name: str) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    return 1 - reckoner.corpus.titles @ reckoner.corpus.topics[name].vector
+def _title_distance(reckoner: Reckoner, name: str) -> Vectors:
+    distance: Vectors = 1 - reckoner.corpus.titles @ reckoner.corpus.topics[name].vector
+    return distance
+
+
+def _of_lists(reckoner: Reckoner, name: str) -> list[int]:
+    found = reckoner.lists(name)
+    return in_use(found.words, found.meaning)
 
 
 def _title_a_window(reckoner: Reckoner, name: str) -> list[int]:
@@ -44,17 +52,6 @@ def _title_a_window(reckoner: Reckoner, name: str) -> list[int]:
     nearest = np.minimum(reckoner.distances(asked.vector), _title_distance(reckoner, name))
     found = reckoner.lists_of(asked, nearest)
     return in_use(found.words, found.meaning)
-
-
-def _title_of_candidates(reckoner: Reckoner, name: str) -> list[int]:
-    found = reckoner.lists(name)
-    return in_use(found.words, nearer_titles(found.meaning, _title_distance(reckoner, name)))
-
-
-def nearer_titles(meaning: Measured, title: np.ndarray[tuple[int], np.dtype[np.float32]]) -> Measured:
-    """The same entries, each with the distance of its title where that is nearer, in the order of that."""
-    nearer = [(entry, min(distance, float(title[entry]))) for entry, distance in meaning]
-    return sorted(nearer, key=lambda pair: (pair[1], pair[0]))
 
 
 def _titles_a_list(reckoner: Reckoner, weight: float, name: str) -> list[int]:
@@ -72,8 +69,7 @@ def _late(reckoner: Reckoner, tokens: LateInteraction, form: str, power: int, we
 
 def _with_third(reckoner: Reckoner, name: str, third: Measured, emphasis: int, weight: float) -> list[int]:
     found = reckoner.lists(name)
-    two = [found.words, [(entry, nearness(distance)) for entry, distance in found.meaning]]
-    scores = {item.item: item.score for item in fuse(two, k=60, emphasis=2, limit=1_000)}
+    scores = fused_scores(found)
     for item in fuse([third], k=60, emphasis=emphasis, limit=1_000):
         scores[item.item] = scores.get(item.item, 0.0) + weight * item.score
     return sorted(scores, key=lambda entry: (-scores[entry], entry))

@@ -13,6 +13,7 @@ from scripts.ablate_corpus import Asked, Vectors
 from scripts.ablate_reckoning import Lists, Measured, Reckoner, in_use, weighted
 from scripts.ablate_third import Order, third_orders
 from scripts.ablate_tokens import LateInteraction
+from scripts.ablate_words import word_orders
 
 from grandbo.embedding import Embedder
 from grandbo.text import terms
@@ -27,11 +28,12 @@ def orders(
 ) -> Iterator[tuple[str, Order]]:
     """Every variant by its name, the first is what is in use; those of token vectors where they are given."""
     lists = reckoner.lists
-    yield "in use: k = 60, emphasis 2", lambda name: in_use(lists(name).words, lists(name).meaning)
+    yield "in use: k = 60, emphasis 2, titles", lambda name: in_use(lists(name).words, lists(name).meaning)
     yield "words alone", lambda name: [entry for entry, _ in lists(name).words]
     yield "meaning alone", lambda name: [entry for entry, _ in lists(name).meaning]
     yield "plain BM25", (plain := PlainWords(reckoner)).order
-    yield "RRF of plain BM25 and meaning", lambda name: _by_rank(plain.listed(name), lists(name).meaning)
+    untitled = Reckoner(reckoner.corpus, titled=False)
+    yield "RRF of plain BM25 and meaning", lambda name: _by_rank(plain.listed(name), untitled.lists(name).meaning)
     for k, emphasis in ((60, 0), (20, 0), (10, 0), (5, 0), (60, 1), (60, 3), (60, 4), (30, 2), (20, 2), (10, 2)):
         yield f"k = {k}, emphasis {emphasis}", partial(_fused, reckoner, k, emphasis)
     for candidates in (10, 50):
@@ -50,6 +52,7 @@ def orders(
     yield "the topic's sentences apart, the nearest counts", partial(_sentences, reckoner, embedder)
     yield "the topic's first sentence alone", partial(_sentences, reckoner, embedder, first=True)
     yield "the topic moved to the 3 best", partial(_with_feedback, reckoner)
+    yield from word_orders(reckoner, embedder)
     yield from third_orders(reckoner, tokens)
 
 
