@@ -19,7 +19,7 @@ Order = Callable[[str], list[int]]
 
 _CLAUSE = re.compile(
     r"[,;:.!?()\[\]\"\u2013\u2014]+\s|\s+-\s+|\n+|\s+(?:when|because|after|while|but|if|and|which|due to|since)\s+",
-    re.I,
+    re.IGNORECASE,
 )
 
 
