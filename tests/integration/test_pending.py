@@ -168,7 +168,7 @@ class TestFound:
         worker = worker_of(own)
         while worker.embed_batch(own.tenant_id):
             pass
-        found = worker._pending_of(own.tenant_id)
+        found = worker._pending_of(worker._texts, own.tenant_id)
         assert [] == found.due(utc_now(), 8)
 
         own.correct(corrected, {"summary": "It was the renewal job."}, reason="looked again")
@@ -261,7 +261,7 @@ class TestTriedBefore:
         assert 0 == worker.embed_batch(own.tenant_id)
         provider.failure = None
         (new,) = record(own)
-        found = worker._pending_of(own.tenant_id)
+        found = worker._pending_of(worker._texts, own.tenant_id)
 
         assert [new] == [row["entry_id"] for row in found.due(utc_now(), 8)]
         late = utc_now() + timedelta(minutes=1)
