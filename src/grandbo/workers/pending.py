@@ -144,14 +144,22 @@ class Pending:
     def _look_on(self, now: datetime) -> bool:
         """Look at what the log has since, then at the next of the walk; give whether there may be more."""
         if self._position is None or (self._walked_at is not None and now - self._walked_at >= WALK_AGAIN):
-            self._begin_walk()
+            return self._begin_walk(now)
         return self._follow(now) or self._walk(now)
 
-    def _begin_walk(self) -> None:
-        # Before the first look at an entry: what happens from here on, the log tells.
+    def _begin_walk(self, now: datetime) -> bool:
+        first = {**self._key, "after": UUID(int=0), "look": LOOK}
         with self._database.transaction("writer", self._tenant_id, read_only=True) as transaction:
-            self._position = head_of(transaction.execute(READ_HEAD, self._key)).position
-        self._walked, self._walked_at = UUID(int=0), None
+            # The head before the first look at an entry: what happens from here on, the log tells. And at once, because
+            # a worker that starts asks this of every tenant.
+            head, rows, due = transaction.batch(
+                [(READ_HEAD, self._key), (_BY_KEY, first), (_DUE_AGAIN, {**self._key, "now": now})]
+            )
+            self._again = [row["entry_id"] for row in due]
+            ids = [row["entry_id"] for row in rows]
+            self._note_untried(transaction, ids)
+        self._position = head_of(head).position
+        return self._walked_on(ids, now)
 
     def _follow(self, now: datetime) -> bool:
         steps = [
@@ -175,11 +183,13 @@ class Pending:
             rows = transaction.execute(_BY_KEY, {**self._key, "after": self._walked, "look": LOOK})
             ids = [row["entry_id"] for row in rows]
             self._note_untried(transaction, ids)
-        if len(ids) < LOOK:
-            self._walked, self._walked_at = None, now
-            return False
-        self._walked = ids[-1]
-        return True
+        return self._walked_on(ids, now)
+
+    def _walked_on(self, ids: Sequence[UUID], now: datetime) -> bool:
+        """Note how far the walk has come; give whether it goes on."""
+        goes_on = len(ids) == LOOK
+        self._walked, self._walked_at = (ids[-1], None) if goes_on else (None, now)
+        return goes_on
 
     def _note_untried(self, transaction: Transaction, ids: Sequence[UUID]) -> None:
         if ids:
