@@ -31,7 +31,7 @@ DEPTH = 1_000
 MARGIN = 2
 # Postings that are read, the rarest terms first: so many, or a tenth as many as there are entries; and those of the
 # rarest three whatever they are. The terms of which none is read are common.
-POSTINGS = 20_000
+POSTINGS = 25_000
 SHARE_BP = 1_000
 RAREST = 3
 # Of a term that stands in so many of one in sixteen entries the rest is reckoned, within some 4 percent.
