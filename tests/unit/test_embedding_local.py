@@ -71,6 +71,15 @@ class TestVectors:
         assert [vector.tobytes() for vector in alone] == [vector.tobytes() for vector in together]
         assert turned.tobytes() == together.tobytes()
 
+    def test_the_tokens_of_a_text_are_those_between_its_ends(self) -> None:
+        """Each with its own vector, in the order of the texts, the same alone as beside a longer one."""
+        provider = LocalProvider()
+        long, short = provider.tokens([TEXTS[2], "Hello world"])
+
+        assert ("hello", "world") == short.names
+        assert len(long.names) == len(long.vectors) > 2
+        assert provider.tokens(["Hello world"])[0].vectors.tobytes() == short.vectors.tobytes()
+
     def test_two_threads_a_run(self, embedder: Embedder) -> None:
         """A text has the same bits with a session of two threads."""
         other = Embedder(LocalProvider(threads=2))
