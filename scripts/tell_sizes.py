@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
+# Of an exact list, the least share that a scan should hold.
+WANTED = 0.99
 WIDTH, HEIGHT = 760, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 225, 24, 50
 COLOURS = {
@@ -136,6 +138,7 @@ def page_of(figures: dict[str, Any], note: str) -> str:
         recalls="\n".join(map(_recall_row, [*figures["recall"], *figures["crowds"]])),
         alone=_alone([*figures["recall"], *figures["crowds"]]),
         found="\n".join(_found_row(each) for each in figures["recall"] if each["scan"] == "signatures"),
+        short=_short([each for each in figures["recall"] if each["scan"] == "signatures"]),
         writes="\n".join(_write_row(name, each) for name, each in figures["writers"].items()),
         sizes="\n".join(_size_row(*item) for item in figures["write_ms"].items()),
         replays="\n".join(map(_replay_row, figures["replay"])),
@@ -188,6 +191,17 @@ def _found_row(each: dict[str, Any]) -> str:
     )
 
 
+def _short(scans: Sequence[dict[str, Any]]) -> str:
+    """Where a scan holds less of an exact list than it should."""
+    told = [
+        f"of {each['entries']:,} entries {each[f'{name}_found_at_25']} by {name}, asked {each['topics']} topics"
+        for each in scans
+        for name in ("meaning", "words")
+        if each[f"{name}_found_at_25"] < WANTED
+    ]
+    return f"\n**Less than the {WANTED} that is wanted: {'; '.join(told)}.**\n" if told else ""
+
+
 def _write_row(name: str, each: dict[str, Any]) -> str:
     name = name.replace(" 1 writers", " 1 writer")
     return f"| {name} | {each['median']} | {each['p90']} | {each['per_second']} |"
@@ -233,7 +247,7 @@ recall after an event takes, which counts the scope anew.
 | entries | found, by meaning | found, by words | exact recall | recall | the first after an event |
 |---|---|---|---|---|---|
 {found}
-
+{short}
 **The data.** Texts are spans of the shipped sample incidents, about 62 words an entry. Vectors, of 384 numbers, are
 mixed from {real_vectors} real ones (the first two windows of each of those incidents, by the local model): two of
 them, by a weight between a half and one, and noise of .35 in a random direction, normalised; all drawn by the

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from scripts.bench_copies import NoRoom, check_room
-from scripts.tell_sizes import page_of, together
+from scripts.bench_sizes import LEAST_FOUND
+from scripts.tell_sizes import WANTED, page_of, together
 
 TIMES = {"p10": 1.0, "median": 2.0, "p90": 3.0}
 
@@ -66,6 +67,17 @@ class TestPage:
         ] == rows
         assert "| 1,000,000 † | 0.991 | 1.0 |" in page
         assert "200 tenants of 5,000: 14.2 GB, written in 15 minutes, vacuumed and analysed in 50 seconds." in page
+
+    def test_what_is_found_too_little_is_said_plainly(self) -> None:
+        """By which list, at which size, of how many topics; nothing is said where nothing falls short."""
+        assert LEAST_FOUND == WANTED
+        figures = whole()
+        figures["recall"].append(recall(1_000_000, topics=8, meaning_found_at_25=0.945))
+
+        page = page_of(together([figures]), "")
+
+        assert "**Less than the 0.99 that is wanted: of 1,000,000 entries 0.945 by meaning, asked 8 topics.**" in page
+        assert "Less than" not in page_of(together([whole()]), "")
 
     def test_a_run_of_everything_is_a_page_by_itself(self) -> None:
         """Nothing in it is marked; a file from before there were several crowds is read too."""
