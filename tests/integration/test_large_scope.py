@@ -17,6 +17,9 @@ from grandbo.embedding import build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import TIERS
 from grandbo.recall.scan import Counting, Scan
+from grandbo.recall.scope import Shape
+from grandbo.recall.statement import recall_query
+from grandbo.recall.view import View
 from grandbo.storage.compiling import compile_statement
 from grandbo.storage.sampling import is_sampled
 from grandbo.storage.tables import terms
@@ -286,6 +289,20 @@ def test_what_is_of_the_sample_is_found_by_its_index(database: TestDatabase) -> 
 
     assert "Index Only Scan using org_memory_terms_sampled" in plan, plan
     assert "Filter" not in plan, plan
+
+
+def test_before_the_server_has_statistics_each_term_is_looked_up_by_itself(database: TestDatabase) -> None:
+    """Else all postings of the tenant are read, and each compared with each term: seconds, in a large memory."""
+    statement = compile_statement(recall_query(Shape(), View.LIVE, lexical=True, semantic=False, scan=NARROW))
+    with database.as_admin() as conn, conn.transaction(force_rollback=True):
+        conn.execute("DELETE FROM pg_statistic WHERE starelid = 'grandbo.org_memory_terms'::regclass")
+        conn.execute("UPDATE pg_class SET reltuples = -1 WHERE oid = 'grandbo.org_memory_terms'::regclass")
+        plan = "\n".join(str(row[0]) for row in conn.execute(f"EXPLAIN (GENERIC_PLAN) {statement.sql}".encode()))
+
+    assert "org_memory_terms_key" in plan, plan
+    assert "Join Filter: (rarity" not in plan, plan
+    assert "Hash Cond: (rarity" not in plan, plan
+    assert "Hash Cond: (org_memory_terms" not in plan, plan
 
 
 def test_a_signature_that_is_not_its_vectors_is_found(memory: TenantMemory, database: TestDatabase) -> None:

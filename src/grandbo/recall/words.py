@@ -19,6 +19,9 @@ from grandbo.storage.sampling import ONE_IN, is_sampled
 from grandbo.storage.tables import entries, terms
 
 _Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
+# As an offset it changes nothing, and keeps it one look for each term or entry. Else the server would, before it has
+# statistics of the tables, rather read all postings or the whole scope once.
+_ONE_BY_ONE: sa.ColumnElement[int] = sa.literal_column("0")
 
 
 def words_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
@@ -68,12 +71,7 @@ def words_list_of_large(
     common = sa.select(rarity).where(rarity.c.is_common).subquery("common")
     deep = _promising(_best_by_the_rare(view, standing, rarity), common, scan)
     found, tier = _in_scope(shape, view, eligible, deep)
-    more = (
-        sa.select(*_sums(common.c.rarity, terms.c.weight))
-        .select_from(common.join(terms, terms.c.term == common.c.term))
-        .where(_of_entry(view, deep.c.entry_id, tier))
-        .lateral("more")
-    )
+    more = _of_the_common(view, common, deep, tier)
     whole_score = (deep.c.score + sa.func.coalesce(more.c.score, 0)).label("score")
     shared = deep.c.shared + sa.func.coalesce(more.c.shared, 0)
     carried = [] if tier is None else [tier.label("tier")]
@@ -94,7 +92,8 @@ def words_list_of_large(
 def _best_by_the_rare(view: View, standing: sa.CTE | None, rarity: sa.CTE) -> sa.CTE:
     """Those that are best by the rarer words alone, with what these add up to."""
     rare = sa.select(rarity).where(sa.not_(rarity.c.is_common)).subquery("rare")
-    posting = _of_term(view, standing, rare.c.term, [terms.c.entry_id, terms.c.weight]).lateral("posting")
+    one = _of_term(view, standing, rare.c.term, [terms.c.entry_id, terms.c.weight])
+    posting = one.offset(_ONE_BY_ONE).lateral("posting")
     partly = (
         sa.select(posting.c.entry_id, *_sums(rare.c.rarity, posting.c.weight))
         .select_from(rare.join(posting, sa.true()))
@@ -118,6 +117,17 @@ def _promising(deep: sa.CTE, common: sa.Subquery, scan: Scan) -> sa.FromClause:
     last = sa.select(deep.c.score).order_by(deep.c.score.desc()).offset(place - 1).limit(1).scalar_subquery()
     most = sa.select(sa.func.coalesce(sa.func.sum(common.c.rarity), 0) * MOST_WEIGHT).scalar_subquery()
     return sa.select(deep).where(deep.c.score + most >= sa.func.coalesce(last, 0)).subquery("promising")
+
+
+def _of_the_common(
+    view: View, common: sa.Subquery, deep: sa.FromClause, tier: sa.ColumnElement[str] | None
+) -> sa.Lateral:
+    """What the postings of the common terms add up to in each of those."""
+    is_it = sa.and_(_of_entry(view, deep.c.entry_id, tier), terms.c.term == common.c.term)
+    one = sa.select(terms.c.weight).where(is_it).correlate_except(terms)
+    posting = one.offset(_ONE_BY_ONE).lateral("common_posting")
+    sums = sa.select(*_sums(common.c.rarity, posting.c.weight)).select_from(common.join(posting, sa.true()))
+    return sums.lateral("more")
 
 
 def _rarity_over(view: View, standing: sa.CTE | None, scan: Scan) -> sa.CTE:
@@ -162,8 +172,7 @@ def _in_scope(
     scope = (
         sa.select(entries.c.visibility)
         .where(entries.c.entry_id == deep.c.entry_id, in_scope(entries, shape))
-        # Changes nothing, and keeps it one look for each. Else the server would rather read the whole scope once.
-        .offset(sa.literal_column("0"))
+        .offset(_ONE_BY_ONE)
         .lateral("scope")
     )
     return deep.join(scope, sa.true()), scope.c.visibility
