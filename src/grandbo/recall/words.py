@@ -121,7 +121,7 @@ def _promising(deep: sa.CTE, common: sa.Subquery, scan: Scan) -> sa.FromClause:
 
 def _of_the_common(
     view: View, common: sa.Subquery, deep: sa.FromClause, tier: sa.ColumnElement[str] | None
-) -> sa.Lateral:
+) -> sa.FromClause:
     """What the postings of the common terms add up to in each of those."""
     is_it = sa.and_(_of_entry(view, deep.c.entry_id, tier), terms.c.term == common.c.term)
     one = sa.select(terms.c.weight).where(is_it).correlate_except(terms)
