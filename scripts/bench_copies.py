@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +74,9 @@ class _Table:
         own = {name: _OWN[name].replace("{signature}", signature) for name in self.columns if name in _OWN}
         values = ", ".join(own.get(name, f"l.{name}") for name in self.columns)
         order = ", ".join("i.new_id" if name == "entry_id" else f"l.{name}" for name in self.key if name != "tenant_id")
-        vectors = "JOIN copied_vectors v ON v.new_id = i.new_id" if "vector" in self.columns else ""
+        vectors = (
+            "JOIN copied_vectors v ON v.new_id = i.new_id AND v.stamp = l.stamp" if "vector" in self.columns else ""
+        )
         return (
             f"INSERT INTO grandbo.{self.name} ({', '.join(self.columns)}) SELECT {values}"
             f" FROM laid_{self.name.removeprefix('org_memory_')} l JOIN copied_ids i USING (entry_id) {vectors}"
@@ -85,8 +87,13 @@ class _Table:
 class Copies:
     """One tenant's rows, laid out once."""
 
-    def __init__(self, conn: psycopg.Connection[Any], source: UUID, stamp: str, draw: Draw) -> None:
-        """`conn`: a superuser's, who reads past every policy; the rows are written as the projector."""
+    def __init__(self, conn: psycopg.Connection[Any], source: UUID, draw: Draw) -> None:
+        """
+        Read them; there is a vector of its own for each copy in each space of the source.
+
+        Args:
+            conn: a superuser's, who reads past every policy; the rows are written as the projector.
+        """
         self._conn = conn
         self._draw = draw
         self._tables = [self._known(f"org_memory_{name}") for name in TABLES]
@@ -94,16 +101,19 @@ class Copies:
         conn.execute("SET search_path = grandbo, extensions, public, pg_temp")
         conn.execute("SET work_mem = '256MB'; SET synchronous_commit = off")
         for name, narrowed in TABLES.items():
-            of_stamp = "AND stamp = %(stamp)s" if name == "embeddings" else ""
             conn.execute(
                 f"CREATE TEMP TABLE laid_{name} AS SELECT * FROM grandbo.org_memory_{name}"
-                f" WHERE tenant_id = %(source)s {narrowed} {of_stamp}",
-                {"source": source, "stamp": stamp},
+                f" WHERE tenant_id = %(source)s {narrowed}",
+                {"source": source},
             )
             conn.execute(f"ANALYZE laid_{name}; GRANT SELECT ON laid_{name} TO grandbo_projector")
         conn.execute("CREATE TEMP TABLE copied_ids (copy bigint, entry_id uuid, new_id uuid PRIMARY KEY)")
-        conn.execute("CREATE TEMP TABLE copied_vectors (new_id uuid PRIMARY KEY, vector vector)")
+        conn.execute(
+            "CREATE TEMP TABLE copied_vectors (stamp text, new_id uuid, vector vector, PRIMARY KEY (new_id, stamp))"
+        )
         conn.execute("GRANT SELECT ON copied_ids, copied_vectors TO grandbo_projector")
+        spaces = conn.execute("SELECT DISTINCT stamp FROM laid_embeddings ORDER BY stamp").fetchall()
+        self._stamps = [str(stamp) for (stamp,) in spaces]
         row = conn.execute("SELECT count(*) FROM laid_entries").fetchone()
         assert row is not None
         self.entries = int(row[0])
@@ -140,18 +150,20 @@ class Copies:
             conn.execute("TRUNCATE copied_ids, copied_vectors")
             conn.execute(_IDS, {**which, "target": str(target)})
             ids = [row[0] for row in conn.execute("SELECT new_id FROM copied_ids ORDER BY new_id")]
-            vectors = self._draw(np.random.default_rng([which["first"], target.int % 2**32]), len(ids))
-            with (
-                conn.cursor() as cursor,
-                cursor.copy("COPY copied_vectors (new_id, vector) FROM STDIN (FORMAT BINARY)") as lines,
-            ):
-                lines.set_types(["uuid", "vector"])
-                for new_id, vector in zip(ids, vectors, strict=True):
-                    lines.write_row((new_id, vector))
+            rng = np.random.default_rng([which["first"], target.int % 2**32])
+            for stamp in self._stamps:
+                self._draw_for(stamp, ids, self._draw(rng, len(ids)))
             conn.execute("ANALYZE copied_ids; ANALYZE copied_vectors")
             with self._as_projector(target):
                 for table in self._tables:
                     conn.execute(table.insert(self._signature), {"target": target})
+
+    def _draw_for(self, stamp: str, ids: Sequence[UUID], vectors: Vectors) -> None:
+        into = "COPY copied_vectors (stamp, new_id, vector) FROM STDIN (FORMAT BINARY)"
+        with self._conn.cursor() as cursor, cursor.copy(into) as lines:
+            lines.set_types(["text", "uuid", "vector"])
+            for new_id, vector in zip(ids, vectors, strict=True):
+                lines.write_row((stamp, new_id, vector))
 
     @contextmanager
     def _as_projector(self, tenant_id: UUID) -> Iterator[None]:

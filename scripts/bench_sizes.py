@@ -149,7 +149,7 @@ class Sizes:
         memory = self._tenant(f"multiplied-{count}")
         before, started = self._held(), time.perf_counter()
         with self.admin() as conn:
-            copies = Copies(conn, of.memory.tenant_id, self._provider.stamp.id, self._provider.drawn)
+            copies = Copies(conn, of.memory.tenant_id, self._provider.drawn)
             check_room(self.grandbo.settings.home, copies.bytes_an_entry(), count, room)
             copies.write(memory.tenant_id, count, told="multiplied")
         self._sent_on(memory, count)
@@ -163,7 +163,7 @@ class Sizes:
         made = []
         before, started = self._held(), time.perf_counter()
         with self.admin() as conn:
-            copies = Copies(conn, of.memory.tenant_id, self._provider.stamp.id, self._provider.drawn)
+            copies = Copies(conn, of.memory.tenant_id, self._provider.drawn)
             check_room(self.grandbo.settings.home, copies.bytes_an_entry(), tenants * of.entries, room)
             for number in range(tenants):
                 memory = self._tenant(f"crowd-{number}")

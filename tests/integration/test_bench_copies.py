@@ -15,7 +15,8 @@ from tests.support.providers import WORDS_STAMP
 _HELD = """
 SELECT (SELECT count(*) FROM grandbo.org_memory_entries WHERE tenant_id = %(tenant)s),
        (SELECT count(*) FROM grandbo.org_memory_terms WHERE tenant_id = %(tenant)s),
-       (SELECT count(DISTINCT vector::text) FROM grandbo.org_memory_embeddings WHERE tenant_id = %(tenant)s)
+       (SELECT count(DISTINCT vector::text) FROM grandbo.org_memory_embeddings WHERE tenant_id = %(tenant)s),
+       (SELECT count(DISTINCT stamp) FROM grandbo.org_memory_embeddings WHERE tenant_id = %(tenant)s)
 """
 
 
@@ -40,14 +41,16 @@ class TestCopies:
             register_vector(conn)
             before = conn.execute(_HELD, {"tenant": memory.tenant_id}).fetchone()
             assert before is not None
-            copies = Copies(conn, memory.tenant_id, WORDS_STAMP.id, _drawn)
+            copies = Copies(conn, memory.tenant_id, _drawn)
             copies.write(other.tenant_id, 10, number=3)
             held = conn.execute(_HELD, {"tenant": other.tenant_id}).fetchone()
             assert before == conn.execute(_HELD, {"tenant": memory.tenant_id}).fetchone()
             assert copies.bytes_an_entry() > 1_000
 
         assert held is not None
-        assert (4, 10, 10) == (copies.entries, held[0], held[2])
+        assert (4, 10) == (copies.entries, held[0])
+        assert before[3] == held[3]
+        assert 10 * int(str(held[3])) == held[2]
         assert 2 * int(str(before[1])) < int(str(held[1])) < 3 * int(str(before[1]))
         found = other.query_topic("orchard1 lost the lease of its queue", limit=20)
         titles = {match.title for match in found.matches if match.title.startswith("Orchard1 ")}
