@@ -38,8 +38,18 @@ SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
 NARROW = Scan(exact_up_to=0, survivors=60, depth=12, postings=20, share_bp=5_000, rarest=2)
 NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, postings=3, share_bp=500, rarest=1, sampled_from=1)
 # Deep enough that the list has an end to come up to, and every frequency that can be from the sample.
-SAMPLED = Scan(exact_up_to=0, survivors=60, depth=40, postings=60, share_bp=5_000, rarest=2, sampled_from=2, margin=1)
-OF_BEFORE: dict[str, Any] = {"sampled_from": None, "margin": None, "in_proportion": False}
+SAMPLED = Scan(
+    exact_up_to=0,
+    survivors=20,
+    depth=40,
+    postings=60,
+    share_bp=5_000,
+    rarest=2,
+    sampled_from=2,
+    margin=1,
+    survivors_bp=9_000,
+)
+OF_BEFORE: dict[str, Any] = {"sampled_from": None, "margin": None, "in_proportion": False, "survivors_bp": 0}
 TOPIC = "consumers lost their leases after the broker restarted"
 
 

@@ -150,7 +150,10 @@ def _semantic(
             bits = int((_signature(row["vector"].to_numpy()) != of_topic).sum())
             return bits, row["entry_id"], row["window_no"]
 
-        rows = sorted(rows, key=apart)[: scan.survivors]
+        survivors = scan.survivors
+        while survivors < len(embedded) * scan.survivors_bp / 10_000:
+            survivors *= 2
+        rows = sorted(rows, key=apart)[:survivors]
     topic = np.asarray(vector, dtype=np.float64)
     nearest: dict[UUID, float] = {}
     for row in rows:

@@ -215,7 +215,7 @@ def answer_in(
         else:
             transaction.limit(AS_OF_TIMEOUT_MS)
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
-        scan = None if counts is None else setting.scan
+        scan = None if counts is None else counts.applied(setting.scan)
         rows = transaction.execute(recall_query(scope.shape, setting.view, **shown, scan=scan), params)
     matches = _matches(transaction, setting, rows, question.limit, ends=ends)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
