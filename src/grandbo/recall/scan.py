@@ -25,7 +25,7 @@ from grandbo.storage.tenancy import of_tenant
 
 # Measured, mixed from real incidents: of the 25 nearest of 200,000 at least 0.998 are among so many, of 1,000,000 0.91.
 SURVIVORS = 500
-# So in a larger memory twice as many, or four times: at least this share, in basis points. Of 1,000,000 all 25 are among 2,000.
+# So of more vectors twice as many survive, or four times: at least this share. Of 1,000,000 all 25 are among 2,000.
 SURVIVORS_BP = 25
 # How many of the best by their rarer words are looked at again, at least; more where the scope is a small part of all.
 DEPTH = 1_000
