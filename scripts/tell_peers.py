@@ -274,9 +274,10 @@ All keep what they hold in databases of their own on one embedded server, with t
 fsync on:
 {named}.
 
-Every text has the same vector for everybody, made before, so no number holds a model's time. Each runs in a process of
-its own and times its own calls; the table at the end says what they do within them, and what not. Absolute times belong
-to the machine, two shared cores.
+Every text has the same vector for everybody, made before, so no number holds a model's time. Titles have none of their
+own where times are measured; they would be 25 more look-ups in a recall of Grandbo's. Each runs in a process of its own
+and times its own calls; the table at the end says what they do within them, and what not. Absolute times belong to the
+machine, two shared cores.
 """
 
 RECALL = """## Sooner: recall
@@ -331,10 +332,10 @@ nothing but the event. In batches: Grandbo's import against a hundred events a c
 FINDING = """## Finding more
 
 Judged sets, development halves ([evaluation.md](evaluation.md)). Grandbo as `grandbo eval` measures it: with its
-refusals, its screening, its folding and its cutoff. The others hold each window of a document as one item, with the
-vector that Grandbo has for it; they are asked for {items} items, and their lists are as deep before they are fused: of
-25, 50 and 120 that suited them best on incidents (of alerts pghybrid finds more with 120, a Recall@5 of 0.860). A
-document stands where its first item stands. Means with 95 % intervals; Grandbo minus each, topic by topic, resampled in
+refusals, its screening, its folding and its cutoff, and with the vectors of titles that its worker makes. The others hold
+each window of a document as one item, with the vector that Grandbo has for it; they are asked for {items} items, and
+their lists are as deep before they are fused: of 25, 50 and 120 that suited them best on incidents (of alerts pghybrid
+finds more with 120, a Recall@5 of 0.860). A document stands where its first item stands. Means with 95 % intervals; Grandbo minus each, topic by topic, resampled in
 pairs. All others answer any topic at all, also one of another world; Grandbo's cutoff, which keeps those out, is in its
 numbers. A topic of duplicates is the title of a report, and what is to be found are reports of the same fault.
 

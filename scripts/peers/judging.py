@@ -41,6 +41,7 @@ class Kept:
     """The local model's vectors, each made once and kept in a file by the digest of its text."""
 
     max_texts = LocalProvider.max_texts
+    titles = LocalProvider.titles
 
     def __init__(self, path: Path | None) -> None:
         self._model = LocalProvider(threads=2)
