@@ -332,12 +332,13 @@ nothing but the event. In batches: Grandbo's import against a hundred events a c
 FINDING = """## Finding more
 
 Judged sets, development halves ([evaluation.md](evaluation.md)). Grandbo as `grandbo eval` measures it: with its
-refusals, its screening, its folding and its cutoff, and with the vectors of titles that its worker makes. The others hold
-each window of a document as one item, with the vector that Grandbo has for it; they are asked for {items} items, and
-their lists are as deep before they are fused: of 25, 50 and 120 that suited them best on incidents (of alerts pghybrid
-finds more with 120, a Recall@5 of 0.860). A document stands where its first item stands. Means with 95 % intervals; Grandbo minus each, topic by topic, resampled in
-pairs. All others answer any topic at all, also one of another world; Grandbo's cutoff, which keeps those out, is in its
-numbers. A topic of duplicates is the title of a report, and what is to be found are reports of the same fault.
+refusals, its screening, its folding and its cutoff, and with the vectors of titles that its worker makes. The others
+hold each window of a document as one item, with the vector that Grandbo has for it; they are asked for {items} items,
+and their lists are as deep before they are fused: of 25, 50 and 120 that suited them best on incidents (of alerts
+pghybrid finds more with 120, a Recall@5 of 0.860). A document stands where its first item stands. Means with 95 %
+intervals; Grandbo minus each, topic by topic, resampled in pairs. All others answer any topic at all, also one of
+another world; Grandbo's cutoff, which keeps those out, is in its numbers. A topic of duplicates is the title of a
+report, and what is to be found are reports of the same fault.
 
 {tables}"""
 

@@ -277,8 +277,8 @@ other, because positions have no gaps.
 
 ## On disk
 
-{bytes} bytes an entry, of about 62 words and one vector. The vector of its title, which the local model makes besides, takes
-8 KB more: the event and the row.
+{bytes} bytes an entry, of about 62 words and one vector. The vector of its title, which the local model makes besides,
+takes 8 KB more: the event and the row.
 
 | table | rows | out of line | indexes |
 |---|---|---|---|

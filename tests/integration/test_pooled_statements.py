@@ -6,14 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from uuid import uuid4
 
+import psycopg
 import pytest
-from sqlalchemy import Integer, bindparam, literal, select
+from sqlalchemy import Integer, bindparam, func, literal, select
 
 from grandbo.errors import GrandboError
 from grandbo.storage.database import Database, Step
 from tests.support.postgres import TestDatabase
 
 _QUOTIENT = select((literal(1) / bindparam("divisor", type_=Integer)).label("quotient"))
+_BACKEND = select(func.pg_backend_pid().label("pid"))
 _SUM = select((literal(1) + bindparam("term", type_=Integer)).label("total"))
 
 
@@ -47,3 +49,38 @@ def test_a_batch_that_failed_while_it_was_being_prepared_runs_again(
         _in_a_batch(single, divisor=0)
     for _ in range(3):
         assert _in_a_batch(single, divisor=1) == 2
+
+
+def _backend(single: Database) -> object:
+    with single.transaction("writer", uuid4()) as transaction:
+        return transaction.execute(_BACKEND)[0]["pid"]
+
+
+def test_after_a_ctrl_c_the_connection_is_not_given_on(single: Database) -> None:
+    """It may be among statements that were sent at once, and the driver stays there."""
+
+    def interrupted() -> Iterator[Step]:
+        yield _QUOTIENT, {"divisor": 1}
+        raise KeyboardInterrupt
+
+    before = _backend(single)
+    with pytest.raises(KeyboardInterrupt), single.transaction("writer", uuid4()) as transaction:
+        transaction.batch(interrupted())
+
+    assert _in_a_batch(single, divisor=1) == 2
+    assert _backend(single) != before
+
+
+def _busy() -> None:
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise psycopg.OperationalError("cannot exit pipeline mode while busy")
+
+
+def test_a_ctrl_c_that_the_driver_fails_over_stays_one(single: Database) -> None:
+    """The driver's error then takes its place, and is no database out of reach, which a worker would wait for."""
+    with pytest.raises(KeyboardInterrupt), single.transaction("writer", uuid4()):
+        _busy()
+
+    assert _in_a_batch(single, divisor=1) == 2

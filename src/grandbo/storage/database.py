@@ -249,9 +249,8 @@ class Database:
                 transaction = Transaction(conn)
                 try:
                     yield transaction
-                except BaseException:
-                    if transaction.is_open and not conn.closed:
-                        transaction.rollback()
+                except BaseException as error:
+                    _undo(transaction, conn, error)
                     raise
                 if transaction.is_open:
                     conn.execute("COMMIT")
@@ -294,6 +293,18 @@ class Database:
             # Parsed and printed back: what stands between the quotes can only be a UUID.
             parts.append(f"SET LOCAL grandbo.tenant_id = '{UUID(str(tenant_id))}'")
         return "; ".join(parts)
+
+
+def _undo(transaction: Transaction, conn: Connection[Row], error: BaseException) -> None:
+    """Roll back; what cannot be relied on to do so is closed, which comes to the same."""
+    if _end_behind(error) is not None:
+        # Wherever a Ctrl-C found it: the driver may be among statements that were sent at once, and stays there.
+        conn.close()
+    elif transaction.is_open and not conn.closed:
+        try:
+            transaction.rollback()
+        except psycopg.Error:
+            conn.close()
 
 
 def _configure(conn: Connection[Row]) -> None:
@@ -344,4 +355,13 @@ def _translated_errors() -> Iterator[None]:
     except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
         raise DatabaseBehind from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        if (ended := _end_behind(error)) is not None:
+            raise ended from None
         raise DatabaseUnavailable from error
+
+
+def _end_behind(error: BaseException | None) -> BaseException | None:
+    """The Ctrl-C, or the call for an end, that this is or in whose handling the driver failed: nobody goes on then."""
+    while error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        error = error.__context__
+    return error
