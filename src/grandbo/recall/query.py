@@ -241,7 +241,8 @@ def _counts_if_large(
         return None
     else:
         transaction.limit(AS_OF_TIMEOUT_MS)
-        counts = count_then(transaction, setting.scope, params)
+        count = count_then if counting is None else counting.of_then
+        counts = count(transaction, setting.scope, params)
     return counts if counts.eligible > most else None
 
 

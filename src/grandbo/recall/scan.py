@@ -18,9 +18,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from grandbo.recall.scope import Scope, Shape, in_scope, visible
-from grandbo.recall.view import View, entries_in_scope, held, seen_since, vectors_in_scope
+from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope
 from grandbo.storage.database import Transaction
-from grandbo.storage.tables import embeddings, entries, revisions
+from grandbo.storage.tables import embeddings, entries
 from grandbo.storage.tenancy import of_tenant
 
 # Measured, mixed from real incidents: of the 25 nearest of 200,000 at least 0.998 are among so many, of 1,000,000 0.91.
@@ -142,6 +142,8 @@ class Counting:
     """
     Counts of large scopes, kept for as long as they hold: until the next event, or until an entry's time comes or ends.
 
+    Those of the past too: as long as nobody writes, what was then is the same for who asks from now.
+
     One per process; safe to share between threads.
     """
 
@@ -152,20 +154,39 @@ class Counting:
 
     def of(self, transaction: Transaction, scope: Scope, position: int, stamp: str | None) -> Counts:
         """Count the live scope, in the transaction's snapshot, as a role that sees all tiers."""
-        key = (position, scope.tenant_id, scope.tiers, scope.statuses, scope.kinds, scope.service, stamp)
-        with self._lock:
-            kept = self._kept.get(key)
+        key = (position, _asked(scope), stamp)
+        kept = self._of(key)
         if kept is not None and kept.holds(scope.instant):
             return kept.counts
         params = {**scope.params(), "stamp": stamp}
         row = transaction.execute(_live_query(scope.shape), params)[0]
         embedded = _embedded(transaction, View.LIVE, scope.shape, params)
         counts = Counts(row["eligible"], embedded, row["standing"])
+        return self._keep(key, _Counted(counts, scope.instant, row["until"]))
+
+    def of_then(self, transaction: Transaction, scope: Scope, params: dict[str, Any]) -> Counts:
+        """Count the scope as it was at a position and an instant, for who asks from one head."""
+        head = (params["seen_at"], tuple(params["seen_tiers"]))
+        key = (params["position"], scope.instant, head, _asked(scope), params["stamp"])
+        kept = self._of(key)
+        if kept is not None:
+            return kept.counts
+        return self._keep(key, _Counted(count_then(transaction, scope, params), scope.instant, None))
+
+    def _of(self, key: tuple[Any, ...]) -> _Counted | None:
         with self._lock:
-            self._kept[key] = _Counted(counts, scope.instant, row["until"])
+            return self._kept.get(key)
+
+    def _keep(self, key: tuple[Any, ...], counted: _Counted) -> Counts:
+        with self._lock:
+            self._kept[key] = counted
             while len(self._kept) > _MOST_COUNTS:
                 self._kept.popitem(last=False)
-        return counts
+        return counted.counts
+
+
+def _asked(scope: Scope) -> tuple[Any, ...]:
+    return scope.tenant_id, scope.tiers, scope.statuses, scope.kinds, scope.service
 
 
 def are_more_than(transaction: Transaction, tenant_id: UUID, most: int) -> bool:
@@ -206,17 +227,9 @@ def _live_query(shape: Shape) -> sa.Select[Any]:
 
 @lru_cache(maxsize=64)
 def _then_query(shape: Shape) -> sa.Select[Any]:
-    eligible = entries_in_scope(View.AS_OF, shape).subquery("eligible")
-    standing = standing_then().subquery("standing")
-    return sa.select(
-        sa.select(sa.func.count()).select_from(eligible).scalar_subquery().label("eligible"),
-        sa.select(sa.func.count()).select_from(standing).scalar_subquery().label("standing"),
-    )
-
-
-def standing_then() -> sa.Select[Any]:
-    """Ids of all entries that stood in the asker's tiers at the position, in scope or not, and that he may see now."""
-    return seen_since(sa.select(revisions.c.entry_id).where(visible(revisions), held(View.AS_OF, revisions)))
+    standing = standing_then(shape).subquery("standing")
+    in_scope: sa.ColumnElement[Any] = sa.func.count().filter(standing.c.in_scope)
+    return sa.select(in_scope.label("eligible"), sa.func.count().label("standing")).select_from(standing)
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,17 @@ import sqlalchemy as sa
 
 from grandbo.recall.scan import Scan
 from grandbo.recall.scope import Shape
-from grandbo.recall.view import View, entries_in_scope, held, materialized, ranked_first, rows_behind, vectors_in_scope
+from grandbo.recall.view import (
+    ONE_BY_ONE,
+    View,
+    entries_in_scope,
+    held,
+    materialized,
+    ranked_first,
+    rows_behind,
+    standing_then,
+    vectors_in_scope,
+)
 from grandbo.recall.words import no_words, words_list, words_list_of_large
 from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
@@ -54,6 +64,9 @@ _ROW_COLUMNS = (
     "claim_digest",
 )
 
+# Among so many times as many vectors as survive the survivors are found first: who is farther is not sorted.
+_FIRST_AMONG = 10
+
 _Double: sa.Double[float] = sa.Double()
 _Topic = sa.bindparam("vector", type_=Vector())
 _of_space = embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
@@ -70,7 +83,12 @@ def recall_query(
     `nearest_beyond`), the topic's terms `rarest_first`, and, unless nothing matched, one candidate with its rank in
     either list, the score and terms of words, and the distance.
     """
-    eligible, size = _eligible(view, shape) if scan is None else _counted(view, shape)
+    standing = None
+    if scan is None:
+        eligible, size = _eligible(view, shape)
+    else:
+        standing = materialized(standing_then(shape), "standing") if view is View.AS_OF else None
+        eligible, size = _counted(shape, standing)
     semantic_list, near = _semantic_list(shape, view, eligible, scan) if semantic else _no_semantic_list()
     floor = _lexical_floor(size, semantic_list, near)
     if not lexical:
@@ -78,7 +96,7 @@ def recall_query(
     elif scan is None:
         lexical_list, rarities = words_list(view, eligible, size, floor)
     else:
-        lexical_list, rarities = words_list_of_large(shape, view, eligible, floor, scan)
+        lexical_list, rarities = words_list_of_large(shape, view, eligible, standing, floor, scan)
 
     both = lexical_list.outerjoin(semantic_list, lexical_list.c.entry_id == semantic_list.c.entry_id, full=True)
     # Materialized: the server takes an index for the rows behind the candidates only when their ids are plain columns,
@@ -141,12 +159,14 @@ def _eligible(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
     return eligible, size.select_from(scoped).cte("size")
 
 
-def _counted(view: View, shape: Shape) -> tuple[sa.CTE, sa.CTE]:
+def _counted(shape: Shape, standing: sa.CTE | None) -> tuple[sa.CTE, sa.CTE]:
     """The same where the scope was counted before: live, nothing asks for the ids, so they are not read."""
-    eligible = materialized(entries_in_scope(view, shape), "eligible")
+    found = entries_in_scope(View.LIVE, shape)
+    if standing is not None:
+        found = sa.select(standing.c.entry_id).where(standing.c.in_scope)
     none: sa.ColumnElement[int] = sa.literal(0, sa.BigInteger)
     counted = sa.bindparam("eligible", type_=sa.BigInteger)
-    return eligible, sa.select(counted.label("eligible"), none.label("inapplicable")).cte("size")
+    return materialized(found, "eligible"), sa.select(counted.label("eligible"), none.label("inapplicable")).cte("size")
 
 
 def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.ColumnElement[int]:
@@ -171,11 +191,7 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None
     if scan is None:
         found = found.where(vectors_in_scope(view, shape, eligible), _of_space)
     else:
-        survivor = _survivors(shape, view, eligible, scan)
-        same_window = sa.and_(
-            embeddings.c.entry_id == survivor.c.entry_id, embeddings.c.window_no == survivor.c.window_no
-        )
-        found = found.join(survivor, same_window).where(of_tenant(embeddings), held(view, embeddings), _of_space)
+        found = _each_measured(view, _survivors(shape, view, eligible, scan), distance)
     # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
     measured = materialized(found, "measured")
     # Only what is near is grouped: of a large memory that is a small part, and grouping costs as much as measuring.
@@ -215,14 +231,37 @@ def _survivors(shape: Shape, view: View, eligible: sa.CTE, scan: Scan) -> sa.CTE
     """The vectors in scope whose signatures are nearest to the topic's."""
     # A sub-select, so that the topic's signature is made once.
     bits = apart(embeddings.c.signature, sa.select(signature_of(_Topic)).scalar_subquery())
+    in_scope = sa.and_(vectors_in_scope(view, shape, eligible), _of_space)
+    survivors: sa.ColumnElement[int] = sa.literal_column(str(scan.survivors))
+    found = sa.select(embeddings.c.entry_id, embeddings.c.window_no).where(in_scope)
+    if view is View.LIVE:
+        # As many are as near as the last of the nearest among some, whichever these are: nothing is lost.
+        among: sa.ColumnElement[int] = sa.literal_column(str(scan.survivors * _FIRST_AMONG))
+        some = sa.select(bits.label("apart")).where(in_scope).limit(among).subquery("some")
+        last = sa.select(some.c.apart).order_by(some.c.apart).offset(survivors - 1).limit(1).scalar_subquery()
+        found = found.where(bits <= sa.func.coalesce(last, sa.literal_column("'Infinity'::float8")))
     return materialized(
-        sa.select(embeddings.c.entry_id, embeddings.c.window_no)
-        .where(vectors_in_scope(view, shape, eligible), _of_space)
-        .order_by(bits, embeddings.c.entry_id, embeddings.c.window_no)
-        # Printed: the server then knows that they are few and looks up each by its key.
-        .limit(sa.literal_column(str(scan.survivors))),
+        # Printed: the server then knows that they are few.
+        found.order_by(bits, embeddings.c.entry_id, embeddings.c.window_no).limit(survivors),
         "survivor",
     )
+
+
+def _each_measured(view: View, survivor: sa.CTE, distance: sa.ColumnElement[float]) -> sa.Select[Any]:
+    """The survivors, each looked up by its key and measured."""
+    one = (
+        sa.select(distance.label("distance"))
+        .where(
+            of_tenant(embeddings),
+            held(view, embeddings),
+            _of_space,
+            embeddings.c.entry_id == survivor.c.entry_id,
+            embeddings.c.window_no == survivor.c.window_no,
+        )
+        .offset(ONE_BY_ONE)
+        .lateral("one")
+    )
+    return sa.select(survivor.c.entry_id, survivor.c.window_no, one.c.distance).join(one, sa.true())
 
 
 def _near(

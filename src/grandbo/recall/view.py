@@ -18,6 +18,9 @@ from grandbo.storage.tenancy import of_tenant
 
 _Position = sa.BigInteger
 _Candidates = sa.bindparam("candidates", type_=sa.Integer)
+# As an offset it changes nothing, and keeps it one look for each term or entry. Else the server would, before it has
+# statistics of the tables or where few are looked for, rather read all postings, all vectors or the whole scope once.
+ONE_BY_ONE: sa.ColumnElement[int] = sa.literal_column("0")
 
 
 class View(Enum):
@@ -49,6 +52,15 @@ def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:
     if shape.by_namespace:
         found = found.where(of_namespace(state))
     return found if view is View.LIVE else seen_since(found.where(held(view, revisions)))
+
+
+def standing_then(shape: Shape) -> sa.Select[Any]:
+    """
+    All entries that stood in the asker's tiers at the position and that he may see now, each with whether it is in
+    scope: `entry_id`, `in_scope`. Read once, where both are asked for.
+    """
+    stood = sa.select(revisions.c.entry_id, in_scope(revisions, shape).label("in_scope"))
+    return seen_since(stood.where(visible(revisions), held(View.AS_OF, revisions)))
 
 
 def seen_since(found: sa.Select[Any]) -> sa.Select[Any]:

@@ -12,16 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.projections.terms import MOST_WEIGHT
-from grandbo.recall.scan import Scan, standing_then
+from grandbo.recall.scan import Scan
 from grandbo.recall.scope import Shape, in_scope, visible
-from grandbo.recall.view import View, held, materialized, ranked_first
+from grandbo.recall.view import ONE_BY_ONE, View, held, materialized, ranked_first
 from grandbo.storage.sampling import ONE_IN, is_sampled
 from grandbo.storage.tables import entries, terms
 
 _Asked = sa.bindparam("terms", type_=pg.ARRAY(sa.Text))
-# As an offset it changes nothing, and keeps it one look for each term or entry. Else the server would, before it has
-# statistics of the tables, rather read all postings or the whole scope once.
-_ONE_BY_ONE: sa.ColumnElement[int] = sa.literal_column("0")
 
 
 def words_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnElement[int]) -> tuple[sa.CTE, sa.CTE]:
@@ -57,7 +54,7 @@ def words_list(view: View, eligible: sa.CTE, size: sa.CTE, floor: sa.ColumnEleme
 
 
 def words_list_of_large(
-    shape: Shape, view: View, eligible: sa.CTE, floor: sa.ColumnElement[int], scan: Scan
+    shape: Shape, view: View, eligible: sa.CTE, standing: sa.CTE | None, floor: sa.ColumnElement[int], scan: Scan
 ) -> tuple[sa.CTE, sa.CTE]:
     """
     The same of a large scope, of which not all is read.
@@ -65,8 +62,10 @@ def words_list_of_large(
     Rarity is counted over all entries of the asker's tiers, in scope or not. Entries are found by the rarer terms;
     common ones, whose postings would be too many to read, count for the best of those alone. Then the gate and the
     scope are asked of them.
+
+    Args:
+        standing: as of a position, the entries that stood in the asker's tiers; live, the postings' own tier says it.
     """
-    standing = materialized(standing_then(), "standing") if view is View.AS_OF else None
     rarity = _rarity_over(view, standing, scan)
     common = sa.select(rarity).where(rarity.c.is_common).subquery("common")
     deep = _promising(_best_by_the_rare(view, standing, rarity), common, scan)
@@ -93,7 +92,7 @@ def _best_by_the_rare(view: View, standing: sa.CTE | None, rarity: sa.CTE) -> sa
     """Those that are best by the rarer words alone, with what these add up to."""
     rare = sa.select(rarity).where(sa.not_(rarity.c.is_common)).subquery("rare")
     one = _of_term(view, standing, rare.c.term, [terms.c.entry_id, terms.c.weight])
-    posting = one.offset(_ONE_BY_ONE).lateral("posting")
+    posting = one.offset(ONE_BY_ONE).lateral("posting")
     partly = (
         sa.select(posting.c.entry_id, *_sums(rare.c.rarity, posting.c.weight))
         .select_from(rare.join(posting, sa.true()))
@@ -125,7 +124,7 @@ def _of_the_common(
     """What the postings of the common terms add up to in each of those."""
     is_it = sa.and_(_of_entry(view, deep.c.entry_id, tier), terms.c.term == common.c.term)
     one = sa.select(terms.c.weight).where(is_it).correlate_except(terms)
-    posting = one.offset(_ONE_BY_ONE).lateral("common_posting")
+    posting = one.offset(ONE_BY_ONE).lateral("common_posting")
     sums = sa.select(*_sums(common.c.rarity, posting.c.weight)).select_from(common.join(posting, sa.true()))
     return sums.lateral("more")
 
@@ -172,7 +171,7 @@ def _in_scope(
     scope = (
         sa.select(entries.c.visibility)
         .where(entries.c.entry_id == deep.c.entry_id, in_scope(entries, shape))
-        .offset(_ONE_BY_ONE)
+        .offset(ONE_BY_ONE)
         .lateral("scope")
     )
     return deep.join(scope, sa.true()), scope.c.visibility
