@@ -32,7 +32,7 @@ from grandbo.embedding.local import LocalProvider
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.recall.query import query_topic
 from grandbo.recall.question import check_question
-from grandbo.recall.scan import EXACT, Counting
+from grandbo.recall.scan import EXACT, Counting, Scanning
 from grandbo.settings import Settings
 from grandbo.storage import database as serving
 from grandbo.text import terms
@@ -108,7 +108,8 @@ class Sizes:
     def __init__(self, home: Path, incidents: Path | None, finding: Make, sentence: Sentence, exact_up_to: int) -> None:
         self._provider = MixedIncidents(incidents)
         self._finding, self._sentence = finding, sentence
-        settings = Settings.load(home=home, embedder="none", pool_size=16, exact_up_to=exact_up_to)
+        self._exact_up_to = exact_up_to
+        settings = Settings.load(home=home, embedder="none", pool_size=16)
         # To measure what is refused when it is served: a recall that takes longer than two seconds.
         serving._STATEMENT_TIMEOUT_MS["reader"] = 0
         self.grandbo = Grandbo.open(settings=settings, embedder=Embedder(self._provider))
@@ -122,7 +123,9 @@ class Sizes:
 
     def _tenant(self, name: str) -> TenantMemory:
         self.grandbo.create_tenant(name)
-        return self.grandbo.tenant(name, principal="human:bench")
+        memory = self.grandbo.tenant(name, principal="human:bench")
+        memory.change_policy({"exact_up_to": self._exact_up_to}, reason="A bench says from which size on it scans.")
+        return memory
 
     def through_the_log(self, count: int) -> Made:
         """A tenant whose every entry was imported and embedded."""
@@ -250,19 +253,19 @@ class Sizes:
         took = []
         for topic in topics:
             started = time.perf_counter()
-            exact = self._lists(memory, topic, Counting(EXACT))
+            exact = self._lists(memory, topic, lambda _policy: EXACT)
             took.append(time.perf_counter() - started)
-            scanned = self._lists(memory, topic, self.grandbo.counting)
+            scanned = self._lists(memory, topic, self.grandbo.scanning)
             for name, ids in exact.items():
                 if ids:
                     found[name].append(len(ids & scanned[name]) / len(ids))
         shares = {f"{name}_found_at_25": round(statistics.mean(each), 4) for name, each in found.items()}
         return {**shares, "topics": len(topics), "exact_ms": spread(took)}
 
-    def _lists(self, memory: TenantMemory, topic: str, counting: Counting) -> dict[str, set[UUID]]:
+    def _lists(self, memory: TenantMemory, topic: str, scanning: Scanning) -> dict[str, set[UUID]]:
         question = replace(check_question(topic), limit=50)
-        who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, counting)
-        matches = query_topic(*who, memory.tenant_id, memory.principal, question).matches
+        who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, self.grandbo.counting)
+        matches = query_topic(*who, memory.tenant_id, memory.principal, question, scanning=scanning).matches
         return {
             "meaning": {match.entry_id for match in matches if match.semantic},
             "words": {match.entry_id for match in matches if match.lexical},
@@ -272,10 +275,9 @@ class Sizes:
         """A recall whose scope was not counted before, as the first one after each event."""
         took = []
         for topic in topics[:12]:
-            counting = Counting(self.grandbo.counting.scan)
             question = check_question(topic)
             started = time.perf_counter()
-            who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, counting)
+            who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, Counting())
             query_topic(*who, memory.tenant_id, memory.principal, question)
             took.append(time.perf_counter() - started)
         return spread(took)

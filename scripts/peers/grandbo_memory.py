@@ -15,7 +15,7 @@ from grandbo.library import Grandbo
 from grandbo.recall.answer import Answer
 from grandbo.recall.query import query_topic
 from grandbo.recall.question import check_question
-from grandbo.recall.scan import EXACT, Counting
+from grandbo.recall.scan import EXACT
 from grandbo.settings import Settings
 from grandbo.workers.embedding import EmbeddingWorker
 
@@ -85,9 +85,9 @@ class GrandboMemory:
 
     def exact(self, topic: Text, k: int) -> list[str]:
         """What `recall` gives where everything is measured, however large the scope."""
-        who = (self._grandbo.database, self._grandbo.meaning, self._grandbo.receipts, Counting(EXACT))
-        asked = check_question(topic.text, limit=k)
-        return _ids(query_topic(*who, self._memory.tenant_id, self._memory.principal, asked))
+        who = (self._grandbo.database, self._grandbo.meaning, self._grandbo.receipts, self._grandbo.counting)
+        asked = (self._memory.tenant_id, self._memory.principal, check_question(topic.text, limit=k))
+        return _ids(query_topic(*who, *asked, scanning=lambda _policy: EXACT))
 
     # -- as a log ------------------------------------------------------------------------------------------------------
 

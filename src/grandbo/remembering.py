@@ -101,6 +101,7 @@ class Remembering(Verbs):
                 moment,
                 at_least=at_least,
                 not_below=not_below,
+                scanning=self._scanning,
                 clock=self._clock(),
             )
 

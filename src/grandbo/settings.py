@@ -11,6 +11,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from grandbo.errors import ConfigurationError
 
+# What is no setting any more, and what to do instead.
+REMOVED = {"GRANDBO_EXACT_UP_TO": "It is each tenant's policy: `grandbo policy set exact_up_to=… --reason …`."}
+
 KeyProviderName = Literal["local-file", "aws-kms"]
 EmbedderName = Literal["local", "bedrock", "openai", "none"]
 
@@ -25,6 +28,12 @@ def default_home() -> Path:
         return Path("/var/lib/grandbo")
     data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(data_home) / "grandbo"
+
+
+def removed_variables() -> dict[str, str]:
+    """Variables that are set and read no more, each with what to do instead."""
+    given = {name.upper() for name, value in os.environ.items() if value}
+    return {name: instead for name, instead in REMOVED.items() if name in given}
 
 
 class Settings(BaseSettings):
@@ -73,12 +82,6 @@ class Settings(BaseSettings):
     )
     embedder_timeout: float = Field(default=5.0, gt=0, le=120, description="Seconds to wait for the provider.")
     embedder_threads: int = Field(default=1, ge=1, le=16, description="Threads of the local model.")
-
-    exact_up_to: int = Field(
-        default=10_000,
-        ge=0,
-        description="Entries in scope up to which a recall measures every vector; beyond, those nearest by signature.",
-    )
 
     http_host: str = Field(default="127.0.0.1", description="Address that `grandbo up` listens on.")
     http_port: int = Field(default=8420, ge=0, le=65_535, description="Port that `grandbo up` listens on; 0 picks one.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from grandbo.memory.tenants import Tenant
     from grandbo.recall.meaning import Meaning
     from grandbo.recall.receipts import ReceiptWriter
-    from grandbo.recall.scan import Counting
+    from grandbo.recall.scan import Counting, Scanning
     from grandbo.settings import Settings
     from grandbo.storage.database import Database
     from grandbo.storage.readers import Readers
@@ -32,6 +32,7 @@ class Verbs(ABC):
     _meaning: Meaning
     _receipts: ReceiptWriter
     _counting: Counting
+    _scanning: Scanning
 
     @property
     @abstractmethod

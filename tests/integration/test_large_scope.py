@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import grandbo
 from grandbo.embedding import build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import TIERS
-from grandbo.recall.scan import Counting, Scan
+from grandbo.recall.scan import Scan, scan_of
 from grandbo.recall.scope import Shape
 from grandbo.recall.statement import recall_query
 from grandbo.recall.view import View
@@ -31,7 +32,6 @@ from tests.support.factories import make_finding
 from tests.support.histories import History
 from tests.support.oracle import expected
 from tests.support.postgres import TestDatabase
-from tests.support.providers import words_embedder
 
 SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
 # Few enough of everything that most of a small memory is left out.
@@ -56,7 +56,7 @@ TOPIC = "consumers lost their leases after the broker restarted"
 def scanning(memory: TenantMemory, scan: Scan) -> TenantMemory:
     """The same memory, to which every scope is large, or none."""
     seen = TenantMemory(memory._grandbo, memory.tenant, memory.principal)
-    seen._counting = Counting(scan)
+    seen._scanning = lambda _policy: scan
     return seen
 
 
@@ -131,14 +131,17 @@ class TestAgainstBruteForce:
 class TestGivenAgain:
     @pytest.mark.parametrize("seed", range(2))
     def test_a_random_past_is_answered_exactly_as_it_was(self, memory: TenantMemory, seed: int) -> None:
-        """Whatever happened since, a recall of then gives the same matches, ranks, distances and counts."""
-        askers = {role: scanning(as_role(memory, role), NARROWEST) for role in ("investigator", "admin")}
+        """Whatever happened since, the policy's own changes too: the same matches, ranks, distances and counts."""
+        memory.change_policy({"exact_up_to": 0}, reason="large")
+        askers = {role: as_role(memory, role) for role in ("investigator", "admin")}
+        for each in (memory, *askers.values()):
+            each._scanning = partial(scan_of, sets={1: NARROWEST})
         history = History(memory, askers, seed)
         history.grow(60, 120)
         large = [one for one in history.asked if one.answer.searched.scan == "signatures"]
 
         assert len(large) > 5
-        assert check_exact(scanning(memory, NARROWEST), history) > 0
+        assert check_exact(memory, history) > 0
 
     def test_a_receipt_is_replayed_as_it_was_scanned(self, memory: TenantMemory) -> None:
         """By what the receipt states, not by what this process would do; one that states nothing was exact."""
@@ -202,7 +205,7 @@ class TestCounts:
         now = utc_now()
         clock = [now]
         later = Grandbo(grandbo.settings, grandbo._opened, grandbo.embedder, clock=lambda: clock[0])
-        later.counting = Counting(NARROWEST)
+        later.scanning = lambda _policy: NARROWEST
         own = TenantMemory(later, memory.tenant, memory.principal)
 
         def counted() -> tuple[int, int | None, str]:
@@ -241,18 +244,16 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("most", "scan"), [(4, "signatures"), (5, "exact"), (10_000, "exact")], ids=("above", "at", "below")
     )
-    def test_a_scope_is_large_beyond_the_setting(self, database: TestDatabase, most: int, scan: str) -> None:
+    def test_a_scope_is_large_beyond_what_the_policy_says(self, memory: TenantMemory, most: int, scan: str) -> None:
         """Entries in scope decide, not those of the whole tenant."""
-        with Grandbo.open(settings=database.settings(exact_up_to=most), embedder=words_embedder()) as opened:
-            opened.create_tenant(f"choice-{most}")
-            memory = opened.tenant(f"choice-{most}", principal="human:tester")
-            for _ in range(5):
-                memory.record_finding(make_finding(service="checkout"))
-            memory.record_finding(make_finding(service="billing"))
-            memory.embed()
+        memory.change_policy({"exact_up_to": most}, reason="r")
+        for _ in range(5):
+            memory.record_finding(make_finding(service="checkout"))
+        memory.record_finding(make_finding(service="billing"))
+        memory.embed()
 
-            assert scan == memory.query_topic(TOPIC, service="checkout").searched.scan
-            assert "exact" == memory.query_topic(TOPIC, service="billing").searched.scan
+        assert scan == memory.query_topic(TOPIC, service="checkout").searched.scan
+        assert "exact" == memory.query_topic(TOPIC, service="billing").searched.scan
 
     @pytest.mark.parametrize(
         "asked",

@@ -113,8 +113,9 @@ class TestReleased:
                 versions = [(event["event_type"], event["schema_version"]) for event in memory.events()]
                 assert None is memory.verify().first_bad
                 assert memory.check_rebuild().ok
-                # What was answered before there was an emphasis must be answered so again.
-                assert 0 == memory.policy().policy.rrf_emphasis
+                # What was answered before there was an emphasis, or a choice of how to scan, must be answered so again.
+                policy = memory.policy().policy
+                assert (0, 10_000, 1) == (policy.rrf_emphasis, policy.exact_up_to, policy.scan)
                 found = memory.query_topic("checkout queue stalled after the lease renewal failed").matches
                 changed = memory.reclassify(
                     found[0].entry_id, applicability=["broker <3"], owner="platform", reason="it was fixed in 3"

@@ -9,6 +9,7 @@ import pytest
 
 from grandbo.errors import CommandReused, Forbidden, IllegalTransition, InvalidInput, NotFound, PolicyStale
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.policy import LAST_SCAN
 from grandbo.types import new_id
 from tests.support.cli import Cli
 from tests.support.factories import make_finding
@@ -111,6 +112,12 @@ class TestChange:
             {"rrf_emphasis": -1},
             {"rrf_emphasis": 5},
             {"rrf_emphasis": 0.5},
+            {"exact_up_to": -1},
+            {"exact_up_to": 100_001},
+            {"exact_up_to": "all"},
+            {"scan": 0},
+            {"scan": LAST_SCAN + 1},
+            {"scan": 1.0},
             {"candidates": 1_000_000},
             {"floor": 4},
             {"lexical_floor_bp": -1},

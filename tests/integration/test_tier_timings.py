@@ -16,7 +16,7 @@ import pytest
 
 from grandbo.errors import GrandboError
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.recall.scan import Counting, Scan
+from grandbo.recall.scan import Scan
 from grandbo.text import terms
 from grandbo.types import new_id
 from tests.support.factories import make_finding
@@ -159,7 +159,7 @@ def test_of_a_large_scope_the_sample_too_is_read_of_the_askers_tiers_alone(clone
     before = read()
     with Grandbo.open(settings=clone.settings(), embedder=words_embedder()) as grandbo:
         reader = _reader(grandbo, "beside")
-        reader._counting = Counting(Scan(exact_up_to=0, sampled_from=1))
+        reader._scanning = lambda _policy: Scan(exact_up_to=0, sampled_from=1)
         for _ in range(10):
             assert "signatures" == reader.query_topic(WORDS).searched.scan
     was_read = read() - before

@@ -46,6 +46,8 @@ _POLICIES: tuple[dict[str, Any], ...] = (
     {"rrf_emphasis": 2},
     {"candidates": 4},
     {"candidates": 25},
+    {"exact_up_to": 0},
+    {"exact_up_to": 10_000},
     {"floor": 2},
     {"floor": 0},
     {"lexical_floor_bp": 2_000},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from grandbo.errors import ConfigurationError, DatabaseBehind, GrandboError
+from grandbo.settings import REMOVED
 
 if TYPE_CHECKING:
     from grandbo.library import Grandbo
@@ -46,7 +47,8 @@ def check_environment(settings: Settings) -> Iterator[Check]:
     known = {f"GRANDBO_{name.upper()}" for name in type(settings).model_fields}
     strange = sorted(name for name in os.environ if name.startswith("GRANDBO_") and name not in known)
     if strange:
-        yield Check("settings", "warn", f"not read: {', '.join(strange)}", "See `grandbo config show` for the names.")
+        mend = dict.fromkeys(REMOVED.get(name, "See `grandbo config show` for the names.") for name in strange)
+        yield Check("settings", "warn", f"not read: {', '.join(strange)}", " ".join(mend))
     else:
         yield Check("settings", "ok", f"{len(settings.model_fields_set)} set")
 

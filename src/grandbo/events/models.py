@@ -338,7 +338,8 @@ class Policy(Part):
     `stamps` empty: recall uses whatever space its process embeds in. `floor`: how many core references an answer
     without a match gives. Candidates of the second-approval kinds and tiers need two people; `pending_candidates` of
     one principal may wait at once. `screening`: what becomes of a text, for each signal of the screen. `rrf_emphasis`:
-    how much more a place counts that stands out of its list; 0: ranks alone.
+    how much more a place counts that stands out of its list; 0: ranks alone. Up to `exact_up_to` entries in scope all is
+    measured; beyond, as much as `scan` says, the number of a set of numbers.
     """
 
     tiers: tuple[Text, ...]
@@ -348,6 +349,8 @@ class Policy(Part):
     review_days: dict[Text, Count]
     rrf_k: Count
     rrf_emphasis: Annotated[int, Field(strict=True, ge=0, le=4)]
+    exact_up_to: Annotated[int, Field(strict=True, ge=0, le=100_000)]
+    scan: Count
     candidates: Count
     lexical_floor_bp: BasisPoints
     lexical_alone_floor_bp: BasisPoints
@@ -368,11 +371,12 @@ class TenantCreated(EventBody):
     """
     The tenant's log begins; its stream is the tenant itself.
 
-    Version 1's policy had no stamps and no floor, version 2's said nothing about people, version 3's had no emphasis.
+    Version 1's policy had no stamps and no floor, version 2's said nothing about people, version 3's had no emphasis,
+    version 4's said nothing of how a large scope is scanned.
     """
 
     EVENT_TYPE: ClassVar[str] = "tenant_created"
-    SCHEMA_VERSION: ClassVar[int] = 4
+    SCHEMA_VERSION: ClassVar[int] = 5
 
     name: Text
     policy: Policy
@@ -382,11 +386,12 @@ class PolicyChanged(EventBody):
     """
     The tenant decided otherwise: the whole policy as it is from here on, and what of it is new.
 
-    Version 1 said nothing about people, version 2 had no emphasis.
+    Version 1 said nothing about people, version 2 had no emphasis, version 3 said nothing of how a large scope is
+    scanned.
     """
 
     EVENT_TYPE: ClassVar[str] = "policy_changed"
-    SCHEMA_VERSION: ClassVar[int] = 3
+    SCHEMA_VERSION: ClassVar[int] = 4
 
     name: Text
     policy: Policy

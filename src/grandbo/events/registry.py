@@ -117,6 +117,11 @@ def _by_rank_alone(document: Document) -> Document:
     return {**document, "policy": {**document["policy"], "rrf_emphasis": 0}}
 
 
+def _first_scan(document: Document) -> Document:
+    """Before a policy said how a large scope is scanned, the program did: by the first set, beyond 10,000 entries."""
+    return {**document, "policy": {**document["policy"], "exact_up_to": 10_000, "scan": 1}}
+
+
 def _whole_streams(document: Document) -> Document:
     """Before single revisions could be erased, streams went whole."""
     return {**document, "positions": []}
@@ -132,8 +137,10 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {
     ("tenant_created", 1): _policy_of_before,
     ("tenant_created", 2): _without_people,
     ("tenant_created", 3): _by_rank_alone,
+    ("tenant_created", 4): _first_scan,
     ("policy_changed", 1): _without_people,
     ("policy_changed", 2): _by_rank_alone,
+    ("policy_changed", 3): _first_scan,
     ("entry_recorded", 1): _recorded_of_before,
     ("entry_corrected", 1): _unscreened,
     ("entry_reclassified", 1): _unclassified,

@@ -23,7 +23,7 @@ from grandbo.events.models import Policy, PolicyChanged, StampInForce
 from grandbo.memory.candidate_content import GUIDANCE
 from grandbo.memory.commands import Command, run_command
 from grandbo.memory.govern import REASON_LIMIT, check_reason
-from grandbo.memory.policy import ROLES, require
+from grandbo.memory.policy import LAST_SCAN, ROLES, require
 from grandbo.memory.screening import Screening
 from grandbo.memory.tenants import POLICY_IN_FORCE, find_tenant, read_tenant
 from grandbo.screening import NOT_REDACTABLE, SIGNALS
@@ -33,12 +33,15 @@ from grandbo.storage.tenancy import of_tenant
 from grandbo.types import KINDS, Clock, Principal, digest_of, new_id, utc_now, utc_text
 
 LONGEST_DAYS = 36_500
+MOST_EXACT = 100_000
 STAMPS_LIMIT = 4
 TIERS_LIMIT = 16
 _TIER = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _RANGES = {
     "rrf_k": (1, 1_000),
     "rrf_emphasis": (0, 4),
+    "exact_up_to": (0, MOST_EXACT),
+    "scan": (1, LAST_SCAN),
     "candidates": (1, 200),
     "floor": (0, 3),
     "pending_candidates": (1, 100_000),

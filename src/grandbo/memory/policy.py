@@ -45,6 +45,9 @@ DEFAULT_SCREENING: dict[Signal, Outcome] = {
     "size": "flag",
 }
 
+# The sets of numbers by which a large scope is scanned go from 1 to this one; they stand in `recall/scan.py`.
+LAST_SCAN = 1
+
 DEFAULT_POLICY = Policy(
     tiers=TIERS,
     roles=ROLE_TIERS,
@@ -54,6 +57,8 @@ DEFAULT_POLICY = Policy(
     review_days=dict.fromkeys(KINDS, 90),
     rrf_k=60,
     rrf_emphasis=2,
+    exact_up_to=10_000,
+    scan=LAST_SCAN,
     candidates=25,
     lexical_floor_bp=200,
     lexical_alone_floor_bp=5_000,

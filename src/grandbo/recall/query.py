@@ -25,7 +25,7 @@ from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
 from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
-from grandbo.recall.scan import Counting, Counts, Scan, are_more_than, count_then
+from grandbo.recall.scan import Counting, Counts, Scan, Scanning, are_more_than, count_then, scan_of
 from grandbo.recall.scope import Scope
 from grandbo.recall.statement import floor_query, recall_query
 from grandbo.recall.view import View, held_at
@@ -73,6 +73,7 @@ def query_topic(
     *,
     at_least: int = 0,
     not_below: int | None = None,
+    scanning: Scanning = scan_of,
     clock: Clock = utc_now,
 ) -> Answer:
     """
@@ -84,9 +85,11 @@ def query_topic(
     Args:
         at_least: a position that the caller knows of, and that the answer must not be given without.
         not_below: on a replica, the position that its log must have reached.
+        scanning: the scan that the policy of the moment asks for.
 
     Raises:
         MomentUnknown: the log has not come as far as `at_least`. ReplicaBehind: not as far as `not_below`.
+        ScanUnknown: that policy is of a newer version.
     """
     started = time.perf_counter_ns()
     require(principal, "recall")
@@ -109,10 +112,10 @@ def query_topic(
             scope = scope_of(question, tenant_id, tiers, now)
             # The reader sees nothing that is out of date: who asks for that by name is answered from the revisions.
             view = View.AS_OF if scope.shape.by_expired else View.LIVE
-            setting = Setting(view, head.position, scope, policy, head.position, tiers, counting.scan)
+            setting = Setting(view, head.position, scope, policy, head.position, tiers, scanning(policy))
         else:
             asked = (question, tenant_id, principal, as_of)
-            setting = _setting_then(transaction, *asked, head, tiers, now, counting.scan)
+            setting = _setting_then(transaction, *asked, head, tiers, now, scanning)
         vector = in_force(vector, setting.policy)
         answer = answer_in(transaction, question, vector, setting, counting, ends=True)
     took_us = (time.perf_counter_ns() - started) // 1_000
@@ -135,7 +138,7 @@ def _setting_then(
     head: Head,
     own: tuple[str, ...],
     now: datetime,
-    scan: Scan,
+    scanning: Scanning,
 ) -> Setting:
     moment = resolve(transaction, tenant_id, as_of, head, now)
     policy = policy_at(transaction, tenant_id, moment.position)
@@ -144,7 +147,7 @@ def _setting_then(
     then = _tiers(policy, asker, question)
     tiers = tuple(tier for tier in then if tier in own)
     scope = scope_of(question, tenant_id, tiers, moment.instant)
-    return Setting(View.AS_OF, moment.position, scope, policy, head.position, own, scan)
+    return Setting(View.AS_OF, moment.position, scope, policy, head.position, own, scanning(policy))
 
 
 def _tiers(policy: Policy, principal: Principal, question: Question) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -17,6 +18,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from grandbo.errors import ScanUnknown
+from grandbo.events.models import Policy
 from grandbo.recall.scope import Scope, Shape, in_scope, visible
 from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope
 from grandbo.storage.database import Transaction
@@ -93,6 +96,36 @@ EXACT = Scan(None)
 # What a receipt says nothing of was not there when it was made.
 _OF_BEFORE: dict[str, Any] = {"sampled_from": None, "margin": None, "in_proportion": False, "survivors_bp": 0}
 
+# The sets of numbers that a policy may name, each as it was when it landed, for ever: what was answered by it is
+# answered so again. Other numbers are another set, and `LAST_SCAN` is the number of the last.
+SCANS: Mapping[int, Scan] = {
+    1: Scan(
+        exact_up_to=None,
+        survivors=500,
+        depth=1_000,
+        postings=25_000,
+        share_bp=1_000,
+        rarest=3,
+        sampled_from=512,
+        margin=2,
+        in_proportion=True,
+        survivors_bp=25,
+    ),
+}
+Scanning = Callable[[Policy], Scan]
+
+
+def scan_of(policy: Policy, sets: Mapping[int, Scan] = SCANS) -> Scan:
+    """The scan that a policy asks for. Raises `ScanUnknown`: a newer version set it."""
+    numbers = sets.get(policy.scan)
+    if numbers is None:
+        raise ScanUnknown(
+            f"The policy scans a large scope by set {policy.scan}, which this Grandbo does not have; upgrade it, or "
+            f"change the policy to one up to {max(sets)}.",
+            scan=policy.scan,
+        )
+    return replace(numbers, exact_up_to=policy.exact_up_to)
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -147,8 +180,7 @@ class Counting:
     One per process; safe to share between threads.
     """
 
-    def __init__(self, scan: Scan) -> None:
-        self.scan = scan
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[Any, ...], _Counted] = OrderedDict()
 

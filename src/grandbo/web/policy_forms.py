@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from grandbo.errors import InvalidInput
-from grandbo.memory.policies import LONGEST_DAYS
-from grandbo.memory.policy import ROLES
+from grandbo.memory.policies import LONGEST_DAYS, MOST_EXACT
+from grandbo.memory.policy import LAST_SCAN, ROLES
 from grandbo.screening import NOT_REDACTABLE, OUTCOMES, SIGNALS
 from grandbo.types import KINDS
 from grandbo.web.call import Values, raw_text
@@ -193,6 +193,16 @@ SECTIONS: tuple[Section, ...] = (
                 hint="0 to 4; 0: ranks decide alone",
             ),
             Control(("candidates",), "Entries of each list that are fused", hint="1 to 200"),
+            Control(
+                ("exact_up_to",),
+                "Entries in scope up to which everything is measured",
+                hint=f"0 to {MOST_EXACT:,}; beyond, the nearest by signature",
+            ),
+            Control(
+                ("scan",),
+                "Set of numbers by which a large scope is scanned",
+                hint=f"1 to {LAST_SCAN}, the newest",
+            ),
             Control(
                 ("lexical_floor_bp",),
                 "Least share of the topic's weight, found by words and meaning",
