@@ -284,7 +284,7 @@ class DatabaseNewer(ConfigurationError):
 
 
 class ScanUnknown(ConfigurationError):
-    """The policy scans a large scope by a set of numbers that this Grandbo does not have; upgrade it, it will not guess."""
+    """The policy scans a large scope by numbers that this Grandbo does not have; upgrade it, it will not guess."""
 
     code = "scan_unknown"
 

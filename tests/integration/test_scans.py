@@ -54,6 +54,12 @@ def ask(memory: TenantMemory) -> list[Answer]:
     return [memory.query_topic(topic, mode=mode, limit=20) for topic, mode in ASKED]
 
 
+def again(memory: TenantMemory, answer: Answer, topic: str, mode: str = "hybrid") -> dict[str, Any]:
+    """What is told as of the moment of an answer."""
+    position, instant = answer.position, answer.instant
+    return told(memory.query_topic(topic, mode=mode, limit=20, as_of_position=position, valid_at=instant))
+
+
 def ranked(answers: list[Answer]) -> list[Any]:
     """Ids, order and scores."""
     return [[(match.entry_id, match.score) for match in answer.matches] for answer in answers]
@@ -88,10 +94,7 @@ class TestAsOf:
         assert ranked(given[1]) != ranked(given[2]) != ranked(given[3]) != ranked(given[1])
         for answers in given:
             for (topic, mode), answer in zip(ASKED, answers, strict=True):
-                moment = {"as_of_position": answer.position, "valid_at": answer.instant}
-                again = real.query_topic(topic, mode=mode, limit=20, **moment)
-
-                assert told(answer) == told(again)
+                assert told(answer) == again(real, answer, topic, mode)
             assert real.replay_receipt(answers[0].receipt_id, TOPICS[0]).equal
         assert real.check_rebuild().ok
 
@@ -110,8 +113,7 @@ class TestAsOf:
         assert {**SCANS[number].as_dict(), "exact_up_to": 0} == stated
         assert ("exact", "signatures") == (before.searched.scan, during.searched.scan)
         for answer in (before, during):
-            again = memory.query_topic(TOPICS[0], as_of_position=answer.position, valid_at=answer.instant)
-            assert told(answer) == told(again)
+            assert told(answer) == again(memory, answer, TOPICS[0])
         assert "exact" == memory.query_topic(TOPICS[0]).searched.scan
 
 
@@ -131,8 +133,7 @@ class TestUnknown:
             memory.query_topic(TOPICS[0])
         refused = client.post("/v1/recall", json={"topic": TOPICS[0]})
         assert (503, "scan_unknown") == (refused.status_code, refused.json()["code"])
-        again = memory.query_topic(TOPICS[0], as_of_position=before.position, valid_at=before.instant)
-        assert told(before) == told(again)
+        assert told(before) == again(memory, before, TOPICS[0])
         assert memory.replay_receipt(before.receipt_id, TOPICS[0]).equal
         memory.record_finding(make_finding())
         assert memory.check_rebuild().ok

@@ -338,8 +338,8 @@ class Policy(Part):
     `stamps` empty: recall uses whatever space its process embeds in. `floor`: how many core references an answer
     without a match gives. Candidates of the second-approval kinds and tiers need two people; `pending_candidates` of
     one principal may wait at once. `screening`: what becomes of a text, for each signal of the screen. `rrf_emphasis`:
-    how much more a place counts that stands out of its list; 0: ranks alone. Up to `exact_up_to` entries in scope all is
-    measured; beyond, as much as `scan` says, the number of a set of numbers.
+    how much more a place counts that stands out of its list; 0: ranks alone. Up to `exact_up_to` entries in scope
+    everything is measured; beyond, as much as a set of numbers says, and `scan` names the set.
     """
 
     tiers: tuple[Text, ...]
