@@ -32,7 +32,7 @@ from grandbo.embedding.local import LocalProvider
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.recall.query import query_topic
 from grandbo.recall.question import check_question
-from grandbo.recall.scan import EXACT, Counting, Scanning
+from grandbo.recall.scan import EXACT, Counting, Scanning, scan_of
 from grandbo.settings import Settings
 from grandbo.storage import database as serving
 from grandbo.text import terms
@@ -255,7 +255,7 @@ class Sizes:
             started = time.perf_counter()
             exact = self._lists(memory, topic, lambda _policy: EXACT)
             took.append(time.perf_counter() - started)
-            scanned = self._lists(memory, topic, self.grandbo.scanning)
+            scanned = self._lists(memory, topic, scan_of)
             for name, ids in exact.items():
                 if ids:
                     found[name].append(len(ids & scanned[name]) / len(ids))

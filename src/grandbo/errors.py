@@ -283,12 +283,6 @@ class DatabaseNewer(ConfigurationError):
     code = "database_newer"
 
 
-class ScanUnknown(ConfigurationError):
-    """The policy scans a large scope by numbers that this Grandbo does not have; upgrade it, it will not guess."""
-
-    code = "scan_unknown"
-
-
 # -- what is down ------------------------------------------------------------------------------------------------------
 
 

@@ -47,11 +47,11 @@ from grandbo.people import People
 from grandbo.proposing import Proposing
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
-from grandbo.recall.scan import Counting, Scanning, scan_of
+from grandbo.recall.scan import Counting
 from grandbo.receiving import Receiving
 from grandbo.remembering import Remembering
 from grandbo.safekeeping import Safekeeping
-from grandbo.settings import Settings, removed_variables
+from grandbo.settings import Settings, warn_of_removed
 from grandbo.stamping import Stamping
 from grandbo.storage.database import Database
 from grandbo.storage.key_providers import build_key_provider, give_keys
@@ -80,7 +80,6 @@ class Grandbo(Safekeeping):
         self.receipts = ReceiptWriter(opened.database)
         self.meaning = Meaning(embedder)
         self.counting = Counting()
-        self.scanning: Scanning = scan_of
         self.tokens = Tokens(settings) if settings.oidc_issuer or settings.oidc_audience else None
         self.sign_in = SignIn.of(settings, self.tokens, clock)
         self._opened = opened
@@ -112,8 +111,7 @@ class Grandbo(Safekeeping):
         """
         quiet_unless_configured()
         settings = settings or Settings.load(home=home, database_url=database_url)
-        for variable, mend in removed_variables().items():
-            log.warning("setting_removed", variable=variable, mend=mend)
+        warn_of_removed()
         opened = open_database(settings)
         try:
             give_keys(opened.database, key_provider or build_key_provider(settings))
@@ -277,7 +275,6 @@ class TenantMemory(
         self._meaning = grandbo.meaning
         self._receipts = grandbo.receipts
         self._counting = grandbo.counting
-        self._scanning = grandbo.scanning
         self.tenant = tenant
         self.principal = principal
 

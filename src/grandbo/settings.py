@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 from typing import Literal
 
+import structlog
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from grandbo.errors import ConfigurationError
+
+log = structlog.get_logger(__name__)
 
 # What is no setting any more, and what to do instead.
 REMOVED = {"GRANDBO_EXACT_UP_TO": "It is each tenant's policy: `grandbo policy set exact_up_to=… --reason …`."}
@@ -30,10 +33,11 @@ def default_home() -> Path:
     return Path(data_home) / "grandbo"
 
 
-def removed_variables() -> dict[str, str]:
-    """Variables that are set and read no more, each with what to do instead."""
+def warn_of_removed() -> None:
+    """Log which variables are set and read no more, with what to do instead: they stop no start."""
     given = {name.upper() for name, value in os.environ.items() if value}
-    return {name: instead for name, instead in REMOVED.items() if name in given}
+    for variable in sorted(given & REMOVED.keys()):
+        log.warning("setting_removed", variable=variable, mend=REMOVED[variable])
 
 
 class Settings(BaseSettings):
@@ -141,8 +145,15 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: object) -> Settings:
-        """Read the environment; a wrong value is a `ConfigurationError` that names the variable, never its value."""
+        """
+        Read the environment; what is given here goes before it.
+
+        A wrong value, or a name that is no setting, is a `ConfigurationError` that names the variable, never its value.
+        """
         given = {name: value for name, value in overrides.items() if value is not None}
+        for variable in (f"GRANDBO_{name.upper()}" for name in given if name not in cls.model_fields):
+            mend = REMOVED.get(variable, "See `grandbo config show` for the names.")
+            raise ConfigurationError(f"{variable} is no setting. {mend}")
         try:
             return cls(**given)  # type: ignore[arg-type]  # validated right here
         except ValidationError as error:

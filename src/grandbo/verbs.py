@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grandbo.memory.subjects import own_tiers
+from grandbo.recall.scan import scan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ class Verbs(ABC):
     _meaning: Meaning
     _receipts: ReceiptWriter
     _counting: Counting
-    _scanning: Scanning
+    _scanning: Scanning = staticmethod(scan_of)
 
     @property
     @abstractmethod

@@ -205,8 +205,7 @@ class TestCounts:
         now = utc_now()
         clock = [now]
         later = Grandbo(grandbo.settings, grandbo._opened, grandbo.embedder, clock=lambda: clock[0])
-        later.scanning = lambda _policy: NARROWEST
-        own = TenantMemory(later, memory.tenant, memory.principal)
+        own = scanning(TenantMemory(later, memory.tenant, memory.principal), NARROWEST)
 
         def counted() -> tuple[int, int | None, str]:
             searched = own.query_topic(TOPIC).searched

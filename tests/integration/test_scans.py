@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 import grandbo
-from grandbo.errors import ScanUnknown
+from grandbo.errors import ConfigurationError
 from grandbo.events.log import CommandContext, Event
 from grandbo.events.models import PolicyChanged
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.commands import Command, run_command
 from grandbo.memory.policy import LAST_SCAN
 from grandbo.recall.answer import MODES, Answer
-from grandbo.recall.scan import SCANS, Scan, scan_of
+from grandbo.recall.scan import SCANS, Scan, ScanUnknown, scan_of
+from grandbo.settings import Settings
 from grandbo.types import digest_of, new_id
 from tests.support.cli import Cli
 from tests.support.factories import make_finding
@@ -159,3 +160,10 @@ class TestRemovedSetting:
             assert named in told_so.err
         mend = next(check["mend"] for check in doctor if check["check"] == "settings")
         assert "grandbo policy set exact_up_to=" in mend
+
+    def test_a_program_that_gives_it_is_told_too(self) -> None:
+        """As a keyword it would else be dropped without a word."""
+        with pytest.raises(ConfigurationError, match="grandbo policy set exact_up_to="):
+            Settings.load(exact_up_to=5)
+        with pytest.raises(ConfigurationError, match="GRANDBO_IMAGINED is no setting"):
+            Settings.load(imagined=1)

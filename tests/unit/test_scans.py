@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grandbo.errors import ScanUnknown
 from grandbo.events.models import PolicyChanged, TenantCreated
 from grandbo.events.registry import parse_body
 from grandbo.memory.policy import DEFAULT_POLICY, LAST_SCAN
-from grandbo.recall.scan import SCANS, Scan, scan_of
+from grandbo.recall.scan import SCANS, Scan, ScanUnknown, scan_of
 from tests.support.events import FORMS, golden_body
 
 # Whoever changes one of these changes answers that were given. Other numbers are the next set.

@@ -15,7 +15,9 @@ from grandbo.errors import InvalidInput
 if TYPE_CHECKING:
     from grandbo.memory.policies import PolicyInForce
 
-policy = typer.Typer(help="What the tenant decides for itself: tiers, roles, expiry, ranking.", no_args_is_help=True)
+policy = typer.Typer(
+    help="What the tenant decides for itself: tiers, roles, expiry, ranking, large scopes.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from grandbo.errors import ScanUnknown
+from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
 from grandbo.recall.scope import Scope, Shape, in_scope, visible
 from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope
@@ -113,6 +113,12 @@ SCANS: Mapping[int, Scan] = {
     ),
 }
 Scanning = Callable[[Policy], Scan]
+
+
+class ScanUnknown(ConfigurationError):
+    """The policy scans a large scope by numbers that this Grandbo does not have; upgrade it, it will not guess."""
+
+    code = "scan_unknown"
 
 
 def scan_of(policy: Policy, sets: Mapping[int, Scan] = SCANS) -> Scan:
