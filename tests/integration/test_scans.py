@@ -120,7 +120,7 @@ class TestAsOf:
 
 class TestUnknown:
     def test_a_set_that_only_a_newer_version_has_is_an_error_that_says_so(
-        self, grandbo: Grandbo, memory: TenantMemory
+        self, grandbo: Grandbo, database: TestDatabase, memory: TenantMemory
     ) -> None:
         """Never an answer by other numbers; the past, and writing, go on, and the policy can be set back."""
         memory.record_finding(make_finding())
@@ -134,6 +134,10 @@ class TestUnknown:
             memory.query_topic(TOPICS[0])
         refused = client.post("/v1/recall", json={"topic": TOPICS[0]})
         assert (503, "scan_unknown") == (refused.status_code, refused.json()["code"])
+        cli = Cli(GRANDBO_DATABASE_URL=database.service, GRANDBO_EMBEDDER="none", GRANDBO_TENANT=memory.tenant.name)
+        asked, doctor = cli("recall", TOPICS[0], "--json"), cli("doctor", "--json").document["checks"]
+        assert (3, "scan_unknown") == (asked.code, asked.error["code"])
+        assert [f"policy {memory.tenant_id}"] == [check["check"] for check in doctor if check["state"] == "fail"]
         assert told(before) == again(memory, before, TOPICS[0])
         assert memory.replay_receipt(before.receipt_id, TOPICS[0]).equal
         memory.record_finding(make_finding())

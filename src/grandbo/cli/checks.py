@@ -138,7 +138,7 @@ def check_embedder(grandbo: Grandbo) -> Iterator[Check]:
 
 
 def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
-    """For each tenant: what waits for a vector, and whether the end of its log verifies."""
+    """For each tenant: what waits for a vector, whether its log verifies, and whether its policy can be gone by."""
     from grandbo.memory.tenants import find_tenant
     from grandbo.storage.tenancy import all_tenants
     from grandbo.workers.backlog import count_backlog
@@ -148,6 +148,7 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
         yield Check("tenants", "warn", "there are none", "Run `grandbo tenant create NAME`.")
     for tenant_id in ids:
         yield _log(grandbo, tenant_id)
+        yield from _policy(grandbo, tenant_id)
         yield from _hooks(grandbo, tenant_id)
         if grandbo.embedder is None:
             continue
@@ -161,6 +162,17 @@ def check_tenants(grandbo: Grandbo, only: str | None) -> Iterator[Check]:
             yield Check(f"backlog {tenant_id}", "warn", found, "Run `grandbo embed --wait --retry-dead --tenant …`.")
         else:
             yield Check(f"backlog {tenant_id}", "ok", found)
+
+
+def _policy(grandbo: Grandbo, tenant_id: UUID) -> Iterator[Check]:
+    """Does it name what only a newer version has?"""
+    from grandbo.memory.tenants import find_tenant
+    from grandbo.recall.scan import ScanUnknown, scan_of
+
+    try:
+        scan_of(find_tenant(grandbo.database, str(tenant_id)).policy)
+    except ScanUnknown as error:
+        yield Check(f"policy {tenant_id}", "fail", error.message, "Until then it is not recalled from.")
 
 
 def _hooks(grandbo: Grandbo, tenant_id: UUID) -> Iterator[Check]:
