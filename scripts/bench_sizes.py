@@ -30,6 +30,7 @@ from scripts.bench_timing import in_turn, progress, ratio, spread
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, windows
 from grandbo.embedding.local import LocalProvider
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.policy import DEFAULT_POLICY
 from grandbo.recall.query import query_topic
 from grandbo.recall.question import check_question
 from grandbo.recall.scan import EXACT, Counting, Scanning, scan_of
@@ -38,7 +39,7 @@ from grandbo.storage import database as serving
 from grandbo.text import terms
 
 SIZES = (500, 5_000, 20_000, 100_000)
-EXACT_UP_TO = 10_000
+EXACT_UP_TO = DEFAULT_POLICY.exact_up_to
 LEAST_FOUND = 0.99
 WRITERS = (1, 4, 8)
 MANY = 50

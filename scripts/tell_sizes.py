@@ -240,7 +240,7 @@ has no tenants, tiers, validity or counts, and measures every vector.
 {alone}
 No recall is cut off here; one that is served is refused after two seconds.
 
-Beyond 10,000 entries in scope not everything is measured ([recall.md](recall.md#a-large-scope)). Of the 25 first of
+Beyond 2,500 entries in scope not everything is measured ([recall.md](recall.md#a-large-scope)). Of the 25 first of
 either exact list, the share that is in the list of the scan; what an exact recall takes there; and what the first
 recall after an event takes, which counts the scope anew.
 

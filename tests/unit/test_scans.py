@@ -24,6 +24,18 @@ LANDED = {
         "in_proportion": True,
         "survivors_bp": 25,
     },
+    2: {
+        "exact_up_to": None,
+        "survivors": 250,
+        "depth": 1_000,
+        "postings": 25_000,
+        "share_bp": 1_000,
+        "rarest": 3,
+        "sampled_from": 512,
+        "margin": 2,
+        "in_proportion": True,
+        "survivors_bp": 25,
+    },
 }
 BEFORE = [("tenant_created", n) for n in range(1, 5)] + [("policy_changed", n) for n in range(1, 4)]
 

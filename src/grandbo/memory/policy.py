@@ -46,7 +46,7 @@ DEFAULT_SCREENING: dict[Signal, Outcome] = {
 }
 
 # The sets of numbers by which a large scope is scanned go from 1 to this one; they stand in `recall/scan.py`.
-LAST_SCAN = 1
+LAST_SCAN = 2
 
 DEFAULT_POLICY = Policy(
     tiers=TIERS,
@@ -57,7 +57,7 @@ DEFAULT_POLICY = Policy(
     review_days=dict.fromkeys(KINDS, 90),
     rrf_k=60,
     rrf_emphasis=2,
-    exact_up_to=10_000,
+    exact_up_to=2_500,
     scan=LAST_SCAN,
     candidates=25,
     lexical_floor_bp=200,
