@@ -65,7 +65,7 @@ _ROW_COLUMNS = (
 )
 
 # Among so many times as many vectors as survive the survivors are found first: who is farther is not sorted.
-_FIRST_AMONG = 10
+_FIRST_AMONG = 5
 
 _Double: sa.Double[float] = sa.Double()
 _Topic = sa.bindparam("vector", type_=Vector())
