@@ -17,7 +17,7 @@ import grandbo
 from grandbo.embedding import build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import TIERS
-from grandbo.recall.scan import Scan, scan_of
+from grandbo.recall.scan import SCANS, Scan, scan_of
 from grandbo.recall.scope import Shape
 from grandbo.recall.statement import recall_query
 from grandbo.recall.view import View
@@ -135,7 +135,7 @@ class TestGivenAgain:
         memory.change_policy({"exact_up_to": 0}, reason="large")
         askers = {role: as_role(memory, role) for role in ("investigator", "admin")}
         for each in (memory, *askers.values()):
-            each._scanning = partial(scan_of, sets={1: NARROWEST})
+            each._scanning = partial(scan_of, sets=dict.fromkeys(SCANS, NARROWEST))
         history = History(memory, askers, seed)
         history.grow(60, 120)
         large = [one for one in history.asked if one.answer.searched.scan == "signatures"]
