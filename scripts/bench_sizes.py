@@ -31,9 +31,10 @@ from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, windows
 from grandbo.embedding.local import LocalProvider
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import DEFAULT_POLICY
+from grandbo.recall.counting import Counting
 from grandbo.recall.query import query_topic
 from grandbo.recall.question import check_question
-from grandbo.recall.scan import EXACT, Counting, Scanning, scan_of
+from grandbo.recall.scan import EXACT, Scanning, scan_of
 from grandbo.settings import Settings
 from grandbo.storage import database as serving
 from grandbo.text import terms

@@ -45,9 +45,9 @@ from grandbo.memory.tenants import Tenant
 from grandbo.memory.tokens import Claims, Tokens
 from grandbo.people import People
 from grandbo.proposing import Proposing
+from grandbo.recall.counting import Counting
 from grandbo.recall.meaning import Meaning
 from grandbo.recall.receipts import ReceiptWriter
-from grandbo.recall.scan import Counting
 from grandbo.receiving import Receiving
 from grandbo.remembering import Remembering
 from grandbo.safekeeping import Safekeeping

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from grandbo.events.models import Policy
     from grandbo.memory.tenants import Tenant
+    from grandbo.recall.counting import Counting
     from grandbo.recall.meaning import Meaning
     from grandbo.recall.receipts import ReceiptWriter
-    from grandbo.recall.scan import Counting, Scanning
+    from grandbo.recall.scan import Scanning
     from grandbo.settings import Settings
     from grandbo.storage.database import Database
     from grandbo.storage.readers import Readers

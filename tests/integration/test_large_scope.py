@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -17,11 +18,13 @@ import grandbo
 from grandbo.embedding import build_embedder
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import TIERS
+from grandbo.recall.counting import Counting
 from grandbo.recall.scan import SCANS, Scan, scan_of
-from grandbo.recall.scope import Shape
+from grandbo.recall.scope import Scope, Shape
 from grandbo.recall.statement import recall_query
 from grandbo.recall.view import View
 from grandbo.storage.compiling import compile_statement
+from grandbo.storage.database import Transaction
 from grandbo.storage.sampling import is_sampled
 from grandbo.storage.tables import terms
 from grandbo.storage.tenancy import TENANT, of_tenant
@@ -221,6 +224,58 @@ class TestCounts:
         clock[0] = now + timedelta(days=91)
         assert 0 == counted()[0]
         later.receipts.close()
+
+    def test_a_scope_that_grows_is_large_from_the_event_on_that_makes_it_so(self, memory: TenantMemory) -> None:
+        """For each asker: what a count of before tells holds only while the events since can have changed nothing."""
+        memory.change_policy({"exact_up_to": 4}, reason="r")
+        investigator = as_role(memory, "investigator")
+        written: list[UUID] = []
+
+        def write() -> None:
+            tier = "admin" if len(written) % 3 == 2 else "team"
+            written.append(memory.record_finding(make_finding(visibility=tier)).acknowledgement.entry_id)
+
+        def raise_or_lower(tier: str) -> None:
+            memory.reclassify(written[0], visibility=tier, reason="r")
+
+        steps: list[Callable[[], Any]] = [
+            *[write] * 6,
+            lambda: memory.archive(written[1], reason="r"),
+            *[write] * 3,
+            lambda: raise_or_lower("admin"),
+            lambda: memory.unarchive(written[1], reason="r"),
+            lambda: raise_or_lower("team"),
+        ]
+        seen = set()
+        for step in steps:
+            step()
+            for asker in (memory, investigator):
+                searched = asker.query_topic(TOPIC).searched
+                assert (searched.scan == "signatures") == (searched.eligible > 4)
+                seen.add((asker is memory, searched.scan))
+
+        assert 4 == len(seen)
+
+    def test_a_small_scope_is_not_counted_after_each_event(
+        self, memory: TenantMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whoever writes and asks in turn waits for no count, until so much was written that it matters."""
+        counted: list[int] = []
+        count = Counting._counted
+
+        def spied(transaction: Transaction, scope: Scope, params: dict[str, Any], most: int) -> Any:
+            counted.append(most)
+            return count(transaction, scope, params, most)
+
+        monkeypatch.setattr(Counting, "_counted", staticmethod(spied))
+        memory.change_policy({"exact_up_to": 8}, reason="r")
+        for number in range(12):
+            memory.record_finding(make_finding(service=f"service-{number % 2}"))
+            assert ("exact", "signatures")[number >= 8] == memory.query_topic(TOPIC).searched.scan
+            assert "exact" == memory.query_topic(TOPIC, service="service-1").searched.scan
+
+        # Once while it is small; then, as what the tiers hold is more, both scopes after each of the last four.
+        assert 1 + 2 * 4 == len(counted)
 
     def test_what_stands_above_the_asker_moves_nothing(self, memory: TenantMemory) -> None:
         """Entries of a higher tier change no rank, score or count of who does not see them."""

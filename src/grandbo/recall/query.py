@@ -19,13 +19,14 @@ from grandbo.memory.policy import may, require, visible_tiers
 from grandbo.memory.restating import FOLD_VERSION
 from grandbo.memory.tenants import HEAD_AND_POLICY, standing_of
 from grandbo.recall.answer import Answer, EmptyReason, Excluded, Match, Mode, Searched
+from grandbo.recall.counting import Counting, Counts, are_more_than, count_then
 from grandbo.recall.folding import fold, look_around, may_restate, words_keys
 from grandbo.recall.matching import match_of
 from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
 from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
-from grandbo.recall.scan import Counting, Counts, Scan, Scanning, are_more_than, count_then, scan_of
+from grandbo.recall.scan import Scan, Scanning, scan_of
 from grandbo.recall.scope import Scope
 from grandbo.recall.statement import floor_query, recall_query
 from grandbo.recall.view import View, held_at
@@ -239,13 +240,13 @@ def _counts_if_large(
     if most is None or setting.position <= most or not setting.scope.shape.is_carried:
         return None
     if setting.view is View.LIVE and counting is not None:
-        counts = counting.of(transaction, setting.scope, setting.position, params["stamp"])
-    elif not are_more_than(transaction, setting.scope.tenant_id, most):
+        return counting.of(transaction, setting.scope, setting.position, params["stamp"], most)
+    if not are_more_than(transaction, setting.scope.tenant_id, most):
         return None
-    else:
-        transaction.limit(AS_OF_TIMEOUT_MS)
-        count = count_then if counting is None else counting.of_then
-        counts = count(transaction, setting.scope, params)
+    transaction.limit(AS_OF_TIMEOUT_MS)
+    if counting is not None:
+        return counting.of_then(transaction, setting.scope, params, most)
+    counts = count_then(transaction, setting.scope, params, most)
     return counts if counts.eligible > most else None
 
 

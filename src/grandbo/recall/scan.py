@@ -1,30 +1,18 @@
 """
 How much of a scope is measured: all of it, or, where it is large, what lies nearest by signature.
 
-The choice is a function of the position, the scope and of what stands on the receipt, so an answer can be given again
-exactly, whatever was written since.
+The choice is a function of the position, the scope and the policy of then, which a receipt states too: so an answer can
+be given again exactly, whatever was written since.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
-from functools import lru_cache
 from typing import Any
-from uuid import UUID
-
-import sqlalchemy as sa
 
 from grandbo.errors import ConfigurationError
 from grandbo.events.models import Policy
-from grandbo.recall.scope import Scope, Shape, in_scope, visible
-from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope
-from grandbo.storage.database import Transaction
-from grandbo.storage.tables import embeddings, entries
-from grandbo.storage.tenancy import of_tenant
 
 # Measured: of the 25 nearest of 5,000 and of 31,310 real texts 0.999 are among so many, of 100,000 mixed ones 0.998.
 SURVIVORS = 250
@@ -41,14 +29,6 @@ SHARE_BP = 1_000
 RAREST = 3
 # Of a term that stands in so many of one in sixteen entries the rest is reckoned, within some 4 percent.
 SAMPLED_FROM = 512
-_DEEPEST = 20_000
-_MOST_COUNTS = 1_024
-
-_some: sa.Select[Any] = (
-    sa.select(sa.literal_column("1")).where(of_tenant(entries)).limit(sa.bindparam("at_most", type_=sa.Integer))
-)
-_FIRST = sa.select(sa.func.count().label("count")).select_from(_some.subquery("some"))
-_INSTANT = sa.bindparam("instant", type_=sa.DateTime(timezone=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,151 +112,3 @@ def scan_of(policy: Policy, sets: Mapping[int, Scan] = SCANS) -> Scan:
             scan=policy.scan,
         )
     return replace(numbers, exact_up_to=policy.exact_up_to)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """
-    What is in a scope.
-
-    Attributes:
-        eligible: entries in scope.
-        embedded: how many of them have a vector in the space that is asked; None where none is.
-        standing: all entries in the asker's tiers, in scope or not: what rarity of a large scope is counted over.
-    """
-
-    eligible: int
-    embedded: int | None
-    standing: int
-
-    def applied(self, scan: Scan) -> Scan:
-        """
-        The scan, with the survivors that so many vectors ask for.
-
-        Doubled as often as it takes: each number is a statement of its own, and so there are few.
-        """
-        survivors = scan.survivors
-        while survivors * 10_000 < (self.embedded or 0) * scan.survivors_bp:
-            survivors *= 2
-        return replace(scan, survivors=survivors)
-
-    def depth(self, scan: Scan) -> int:
-        """How many to look at by words, so that as many are left in scope as where all are."""
-        eligible = max(1, self.eligible)
-        if scan.in_proportion:
-            return min(_DEEPEST, -(-scan.depth * self.standing // eligible))
-        return min(_DEEPEST, scan.depth * -(-self.standing // eligible))
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    counts: Counts
-    since: datetime
-    until: datetime | None
-
-    def holds(self, instant: datetime) -> bool:
-        return self.since <= instant and (self.until is None or instant < self.until)
-
-
-class Counting:
-    """
-    Counts of large scopes, kept for as long as they hold: until the next event, or until an entry's time comes or ends.
-
-    Those of the past too: as long as nobody writes, what was then is the same for who asks from now.
-
-    One per process; safe to share between threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[Any, ...], _Counted] = OrderedDict()
-
-    def of(self, transaction: Transaction, scope: Scope, position: int, stamp: str | None) -> Counts:
-        """Count the live scope, in the transaction's snapshot, as a role that sees all tiers."""
-        key = (position, _asked(scope), stamp)
-        kept = self._of(key)
-        if kept is not None and kept.holds(scope.instant):
-            return kept.counts
-        params = {**scope.params(), "stamp": stamp}
-        row = transaction.execute(_live_query(scope.shape), params)[0]
-        embedded = _embedded(transaction, View.LIVE, scope.shape, params)
-        counts = Counts(row["eligible"], embedded, row["standing"])
-        return self._keep(key, _Counted(counts, scope.instant, row["until"]))
-
-    def of_then(self, transaction: Transaction, scope: Scope, params: dict[str, Any]) -> Counts:
-        """Count the scope as it was at a position and an instant, for who asks from one head."""
-        head = (params["seen_at"], tuple(params["seen_tiers"]))
-        key = (params["position"], scope.instant, head, _asked(scope), params["stamp"])
-        kept = self._of(key)
-        if kept is not None:
-            return kept.counts
-        return self._keep(key, _Counted(count_then(transaction, scope, params), scope.instant, None))
-
-    def _of(self, key: tuple[Any, ...]) -> _Counted | None:
-        with self._lock:
-            return self._kept.get(key)
-
-    def _keep(self, key: tuple[Any, ...], counted: _Counted) -> Counts:
-        with self._lock:
-            self._kept[key] = counted
-            while len(self._kept) > _MOST_COUNTS:
-                self._kept.popitem(last=False)
-        return counted.counts
-
-
-def _asked(scope: Scope) -> tuple[Any, ...]:
-    return scope.tenant_id, scope.tiers, scope.statuses, scope.kinds, scope.service
-
-
-def are_more_than(transaction: Transaction, tenant_id: UUID, most: int) -> bool:
-    """
-    Whether the tenant has more entries than this, whatever their status and tier.
-
-    No scope of any moment is larger than all there is. To count one of the past takes as long as to read it.
-    """
-    found = transaction.execute(_FIRST, {"tenant_id": tenant_id, "at_most": most + 1})
-    return bool(found[0]["count"] > most)
-
-
-def count_then(transaction: Transaction, scope: Scope, params: dict[str, Any]) -> Counts:
-    """Count the scope as it was at a position."""
-    row = transaction.execute(_then_query(scope.shape), params)[0]
-    return Counts(row["eligible"], _embedded(transaction, View.AS_OF, scope.shape, params), row["standing"])
-
-
-def _embedded(transaction: Transaction, view: View, shape: Shape, params: dict[str, Any]) -> int | None:
-    if params["stamp"] is None:
-        return None
-    count: int = transaction.execute(_embedded_query(view, shape), params)[0]["embedded"]
-    return count
-
-
-@lru_cache(maxsize=64)
-def _live_query(shape: Shape) -> sa.Select[Any]:
-    upcoming = sa.func.least(
-        sa.func.min(entries.c.expires_at).filter(entries.c.expires_at > _INSTANT),
-        sa.func.min(entries.c.valid_from).filter(entries.c.valid_from > _INSTANT),
-    )
-    return sa.select(
-        sa.func.count().filter(in_scope(entries, shape)).label("eligible"),
-        sa.func.count().label("standing"),
-        upcoming.label("until"),
-    ).where(visible(entries))
-
-
-@lru_cache(maxsize=64)
-def _then_query(shape: Shape) -> sa.Select[Any]:
-    standing = standing_then(shape).subquery("standing")
-    in_scope: sa.ColumnElement[Any] = sa.func.count().filter(standing.c.in_scope)
-    return sa.select(in_scope.label("eligible"), sa.func.count().label("standing")).select_from(standing)
-
-
-@lru_cache(maxsize=64)
-def _embedded_query(view: View, shape: Shape) -> sa.Select[Any]:
-    eligible = entries_in_scope(view, shape).cte("eligible").prefix_with("MATERIALIZED", dialect="postgresql")
-    return sa.select(sa.func.count().label("embedded")).where(
-        vectors_in_scope(view, shape, eligible),
-        embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text),
-        # Every entry with vectors has a first window.
-        embeddings.c.window_no == 0,
-    )
