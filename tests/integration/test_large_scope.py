@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from uuid import UUID
 import psycopg
 import pytest
 import sqlalchemy as sa
+from pgvector.psycopg import register_vector
 
 import grandbo
 from grandbo.embedding import build_embedder
@@ -368,6 +370,36 @@ def test_before_the_server_has_statistics_each_term_is_looked_up_by_itself(datab
     assert "Join Filter: (rarity" not in plan, plan
     assert "Hash Cond: (rarity" not in plan, plan
     assert "Hash Cond: (org_memory_terms" not in plan, plan
+
+
+@pytest.mark.parametrize("most", [0, 100], ids=("large", "whole"))
+def test_before_the_server_has_statistics_each_vector_is_looked_up_by_its_key(
+    memory: TenantMemory, database: TestDatabase, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """That of a survivor and that of a title: else all vectors that stand are read for each of them."""
+    memory.change_policy({"exact_up_to": most}, reason="r")
+    memory.record_finding(make_finding())
+    memory.embed()
+    asked: list[tuple[Any, dict[str, Any]]] = []
+    execute = Transaction.execute
+
+    def spied(self: Transaction, statement: Any, params: Any = None) -> Any:
+        asked.append((statement, params or {}))
+        return execute(self, statement, params)
+
+    monkeypatch.setattr(Transaction, "execute", spied)
+    memory.query_topic(TOPIC)
+    statement, params = next((compile_statement(each), given) for each, given in asked if "cutoff" in given)
+    with database.as_admin() as conn, conn.transaction(force_rollback=True):
+        register_vector(conn)
+        conn.execute("DELETE FROM pg_statistic WHERE starelid = 'grandbo.org_memory_embeddings'::regclass")
+        conn.execute("UPDATE pg_class SET reltuples = -1 WHERE oid = 'grandbo.org_memory_embeddings'::regclass")
+        conn.execute("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL ROLE grandbo_reader")
+        explain = f"EXPLAIN {statement.sql}".encode()
+        rows = psycopg.RawCursor(conn).execute(explain, statement.bind({**params, "titles": "titles"})).fetchall()
+    found = re.findall(r"Index (?:Only )?Scan using org_memory_embeddings_(\w+)", str(rows))
+
+    assert {0: ["live", "live", "key", "key"], 100: ["live", "key"]}[most] == found, rows
 
 
 def test_a_signature_that_is_not_its_vectors_is_found(memory: TenantMemory, database: TestDatabase) -> None:

@@ -25,6 +25,7 @@ from grandbo.recall.view import (
     View,
     entries_in_scope,
     held,
+    held_by_key,
     materialized,
     ranked_first,
     rows_behind,
@@ -215,7 +216,7 @@ def _with_titles(view: View, texts: sa.CTE) -> sa.CTE:
     to_title = embeddings.c.vector.op("<=>", return_type=_Double)(_Topic)
     title = sa.select(to_title).where(
         of_tenant(embeddings),
-        held(view, embeddings),
+        held_by_key(view, embeddings),
         embeddings.c.stamp == sa.bindparam("titles", type_=sa.Text),
         embeddings.c.entry_id == texts.c.entry_id,
         embeddings.c.window_no == 0,
@@ -253,7 +254,7 @@ def _each_measured(view: View, survivor: sa.CTE, distance: sa.ColumnElement[floa
         sa.select(distance.label("distance"))
         .where(
             of_tenant(embeddings),
-            held(view, embeddings),
+            held_by_key(view, embeddings),
             _of_space,
             embeddings.c.entry_id == survivor.c.entry_id,
             embeddings.c.window_no == survivor.c.window_no,

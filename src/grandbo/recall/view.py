@@ -42,6 +42,18 @@ def held(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
     return table.c.to_position.is_(None) if view is View.LIVE else held_at(table, "position")
 
 
+def held_by_key(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """
+    The same where a row is looked up by its whole key.
+
+    In other words, from which the server cannot tell that an index of what stands would do: before it has statistics it
+    would read all of such an index for each row that is looked up.
+    """
+    if view is View.LIVE:
+        return sa.func.coalesce(table.c.to_position, sa.literal_column("0")) == sa.literal_column("0")
+    return held(view, table)
+
+
 def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:
     """Ids of the entries in scope; where the asker names his systems, each with whether it applies to them."""
     state = entries if view is View.LIVE else revisions
