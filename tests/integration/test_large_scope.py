@@ -398,8 +398,9 @@ def test_before_the_server_has_statistics_each_vector_is_looked_up_by_its_key(
         explain = f"EXPLAIN {statement.sql}".encode()
         rows = psycopg.RawCursor(conn).execute(explain, statement.bind({**params, "titles": "titles"})).fetchall()
     found = re.findall(r"Index (?:Only )?Scan using org_memory_embeddings_(\w+)", str(rows))
+    read, looked_up = {0: (2, 2), 100: (1, 1)}[most]
 
-    assert {0: ["live", "live", "key", "key"], 100: ["live", "key"]}[most] == found, rows
+    assert ["key"] * looked_up == found[read:], rows
 
 
 def test_a_signature_that_is_not_its_vectors_is_found(memory: TenantMemory, database: TestDatabase) -> None:
