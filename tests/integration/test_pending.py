@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from grandbo.embedding import Embedder
 from grandbo.errors import EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.storage.database import Database, Transaction
@@ -23,20 +21,6 @@ from grandbo.workers.pending import Pending
 from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase
 from tests.support.providers import Switchable, words_embedder
-
-
-@pytest.fixture
-def provider() -> Switchable:
-    """A provider with a switch."""
-    return Switchable()
-
-
-@pytest.fixture
-def own(database: TestDatabase, provider: Switchable, tenant_name: str) -> Iterator[TenantMemory]:
-    """A memory of its own, embedded by the switchable provider."""
-    with Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened:
-        opened.create_tenant(tenant_name)
-        yield opened.tenant(tenant_name, principal="human:tester")
 
 
 @pytest.fixture

@@ -312,11 +312,6 @@ class TestReplay:
 
 class TestSpaces:
     @pytest.fixture
-    def provider(self) -> Switchable:
-        """A provider that can be made to fail."""
-        return Switchable()
-
-    @pytest.fixture
     def opened(self, database: TestDatabase, provider: Switchable) -> Iterator[Grandbo]:
         """A memory with that provider."""
         with Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened:

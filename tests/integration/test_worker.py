@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 
 import numpy as np
@@ -22,20 +21,6 @@ from tests.support.factories import make_finding
 from tests.support.pool import assert_pool_is_idle
 from tests.support.postgres import TestDatabase
 from tests.support.providers import WORDS_STAMP, HashedWords, Switchable
-
-
-@pytest.fixture
-def provider() -> Switchable:
-    """A provider with a switch."""
-    return Switchable()
-
-
-@pytest.fixture
-def own(database: TestDatabase, provider: Switchable, tenant_name: str) -> Iterator[TenantMemory]:
-    """A memory of its own, embedded by the switchable provider."""
-    with Grandbo.open(settings=database.settings(), embedder=Embedder(provider)) as opened:
-        opened.create_tenant(tenant_name)
-        yield opened.tenant(tenant_name, principal="human:tester")
 
 
 def _worker(memory: TenantMemory, *, ahead: timedelta = timedelta()) -> EmbeddingWorker:
