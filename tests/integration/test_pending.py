@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
+from grandbo.embedding import Embedder, Kind
 from grandbo.errors import EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.storage.database import Database, Transaction
@@ -18,9 +22,19 @@ from grandbo.workers import embedding, pending
 from grandbo.workers.backlog import MAX_ATTEMPTS, BacklogCounts, RunningCounts, count_backlog
 from grandbo.workers.embedding import EmbeddingWorker
 from grandbo.workers.pending import Pending
+from tests.support.erasing import SECRET, secret_finding
 from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase
-from tests.support.providers import Switchable, words_embedder
+from tests.support.providers import HashedWords, Switchable, words_embedder
+
+# What stands in the place of a text that has to go.
+CLEAN = {
+    "title": "Whoever is on call forgot the renewal",
+    "summary": "Nobody was told.",
+    "body": "",
+    "tags": ["lease"],
+    "evidence": [{"type": "log", "uri": "https://logs.example.com/1", "label": "log"}],
+}
 
 
 @pytest.fixture
@@ -295,6 +309,153 @@ class TestTriedBefore:
                     "now": utc_now() + timedelta(days=1),
                 },
             )
+
+
+class Meanwhile(HashedWords):
+    """A provider that keeps what it was sent; meanwhile something happens, once, and its first calls are refused."""
+
+    def __init__(self, happen: Callable[[], object] | None = None, *, refusals: int = 0) -> None:
+        super().__init__()
+        self.happen = happen
+        self.refusals = refusals
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> npt.NDArray[np.float32]:
+        self.texts += texts
+        happen, self.happen = self.happen, None
+        if happen:
+            happen()
+        if self.refusals:
+            self.refusals -= 1
+            raise EmbedderRefused
+        return super().embed(texts, kind)
+
+
+class TestRedacted:
+    """A single revision is erased while its entry waits: corrected since, as only such a one can be."""
+
+    def test_a_text_that_was_sent_already_gets_no_vector(self, own: TenantMemory, database: TestDatabase) -> None:
+        """What the provider gives for it lands nowhere; the others of its batch get theirs, and then the new text."""
+        entry_id = self._record_secret(own)
+        ids = {entry_id, *record(own, 2)}
+        heard = Meanwhile(lambda: self._redact(own, entry_id))
+        worker = EmbeddingWorker(own._grandbo.database, Embedder(heard))
+        worker.embed_batch(own.tenant_id)
+
+        assert any(SECRET in text for text in heard.texts)
+        heard.texts.clear()
+        self._drain(worker, own)
+        self._assert_only_the_rest(own, database, ids, heard.texts)
+        assert own.query_topic("whoever is on call forgot the renewal", mode="meaning").matches
+
+    @pytest.mark.parametrize("looked", [True, False], ids=("found before", "found since"))
+    def test_a_text_that_was_only_found_is_not_sent(
+        self, own: TenantMemory, database: TestDatabase, looked: bool
+    ) -> None:
+        """The worker that knew the entry before, and one that comes later, read what it says now."""
+        entry_id = self._record_secret(own)
+        ids = {entry_id, *record(own, 2)}
+        heard = Meanwhile()
+        worker = EmbeddingWorker(own._grandbo.database, Embedder(heard))
+        if looked:
+            assert ids == ids_of(worker._pending_of(worker._texts, own.tenant_id).due(utc_now(), 8))
+        self._redact(own, entry_id)
+
+        self._drain(worker, own)
+        self._assert_only_the_rest(own, database, ids, heard.texts)
+
+    @pytest.mark.parametrize("attempts", [1, MAX_ATTEMPTS], ids=("waits", "given up"))
+    def test_one_that_was_tried_before_is_not_forgotten(
+        self, own: TenantMemory, provider: Switchable, database: TestDatabase, attempts: int
+    ) -> None:
+        """What was noted of its attempts goes with the words; the worker finds it again by the erasure itself."""
+        entry_id = self._record_secret(own)
+        own.correct(entry_id, CLEAN, reason="no names")
+        provider.failure = EmbedderRefused()
+        for attempt in range(attempts):
+            worker_of(own, ahead=timedelta(hours=attempt)).embed_batch(own.tenant_id)
+        heard = Meanwhile()
+        worker = EmbeddingWorker(own._grandbo.database, Embedder(heard))
+        ids = {entry_id, *record(own, 2)}
+        self._drain(worker, own)
+        assert 2 == own.backlog().embedded
+        self._erase(own, entry_id, 1)
+
+        self._drain(worker, own)
+        self._assert_only_the_rest(own, database, ids, heard.texts)
+
+    def test_of_a_text_that_was_refused_no_digest_is_left(
+        self, own: TenantMemory, provider: Switchable, database: TestDatabase
+    ) -> None:
+        """By it the text could be guessed: also where it was no first revision, and was given up."""
+        (entry_id,) = record(own)
+        own.correct(entry_id, {"summary": f"{SECRET} was on call."}, reason="looked again")
+        provider.failure = EmbedderRefused()
+        for attempt in range(MAX_ATTEMPTS):
+            worker_of(own, ahead=timedelta(hours=attempt)).embed_batch(own.tenant_id)
+        assert 1 == self._attempts(own, database)
+        own.correct(entry_id, CLEAN, reason="no names")
+        self._erase(own, entry_id, 2)
+
+        assert 0 == self._attempts(own, database)
+        provider.failure = None
+        own.embed()
+        self._assert_only_the_rest(own, database, {entry_id}, [])
+
+    def test_nor_of_one_that_is_refused_after_it_is_gone(self, own: TenantMemory, database: TestDatabase) -> None:
+        """What the worker notes then is of a text that is no more."""
+        entry_id = self._record_secret(own)
+        # Once with its batch, and once by itself.
+        heard = Meanwhile(lambda: self._redact(own, entry_id), refusals=2)
+        worker = EmbeddingWorker(own._grandbo.database, Embedder(heard))
+        worker.embed_batch(own.tenant_id)
+
+        assert 0 == self._attempts(own, database)
+        self._drain(worker, own)
+        self._assert_only_the_rest(own, database, {entry_id}, [])
+
+    def _record_secret(self, memory: TenantMemory) -> UUID:
+        return memory.record_finding(secret_finding()).acknowledgement.entry_id
+
+    def _redact(self, memory: TenantMemory, entry_id: UUID) -> None:
+        memory.correct(entry_id, CLEAN, reason="no names")
+        self._erase(memory, entry_id, 1)
+
+    def _erase(self, memory: TenantMemory, entry_id: UUID, revision: int) -> None:
+        asked = memory.request_erasure(entry_id, "personal_data", revisions=[revision])
+        memory._grandbo.tenant(memory.tenant.name, principal="human:second").confirm_erasure(asked.erasure_id)
+
+    def _drain(self, worker: EmbeddingWorker, memory: TenantMemory) -> None:
+        while worker.embed_batch(memory.tenant_id):
+            pass
+
+    def _attempts(self, memory: TenantMemory, database: TestDatabase) -> int:
+        with database.as_admin() as conn:
+            return len(
+                conn.execute(
+                    "SELECT 1 FROM grandbo.org_memory_embedding_attempts WHERE tenant_id = %s", (memory.tenant_id,)
+                ).fetchall()
+            )
+
+    def _assert_only_the_rest(
+        self, memory: TenantMemory, database: TestDatabase, ids: set[UUID], heard: list[str]
+    ) -> None:
+        """Every entry has the vector of what it says now, no event holds another, and no word of it was sent."""
+        assert [] == [text for text in heard if SECRET in text]
+        assert (0, 0, len(ids)) == (memory.backlog().pending, memory.backlog().dead, memory.backlog().embedded)
+        with database.as_admin() as conn:
+            now = conn.execute(
+                "SELECT entry_id, encode(text_digest, 'hex') FROM grandbo.org_memory_entries"
+                " WHERE tenant_id = %s ORDER BY 1",
+                (memory.tenant_id,),
+            ).fetchall()
+            made = conn.execute(
+                "SELECT stream_id, convert_from(body, 'UTF8')::json ->> 'text_digest' FROM grandbo.org_memory_events"
+                " WHERE tenant_id = %s AND event_type = 'entry_embedded' ORDER BY 1",
+                (memory.tenant_id,),
+            ).fetchall()
+        assert now == made
+        assert memory.check_rebuild().ok
 
 
 class TestAtOnce:

@@ -19,6 +19,7 @@ from grandbo.storage.tables import (
     candidates,
     contradiction_checks,
     embedding_attempts,
+    entries,
     events,
     feedback,
     receipt_entries,
@@ -89,6 +90,20 @@ _WAITING: dict[str, sa.Delete] = {
         of_tenant(contradiction_checks), contradiction_checks.c.entry_id == _ids
     ),
 }
+# What is noted of them has a digest of the text that was tried: it may be that of a revision which is gone.
+_FORGET_ATTEMPTS = sa.delete(embedding_attempts).where(
+    of_tenant(embedding_attempts),
+    embedding_attempts.c.entry_id == _entry,
+    sa.not_(
+        sa.exists(
+            sa.select(sa.literal_column("1")).where(
+                of_tenant(entries),
+                entries.c.entry_id == embedding_attempts.c.entry_id,
+                entries.c.text_digest == embedding_attempts.c.text_digest,
+            )
+        )
+    ),
+)
 _CANCEL: dict[str, Executable] = {
     name: statement.returning(sa.literal_column("1").label("one")) for name, statement in _WAITING.items()
 }
@@ -172,6 +187,7 @@ def remove_revision_traces(
 
     told = {"receipts": _untell(transaction, key, _UNLIST_REVISIONS, is_gone)}
     told |= _forget_work(transaction, tenant_id, streams, at)
+    transaction.execute(_FORGET_ATTEMPTS, key)
     at_position = {"position": position}
     whole = transaction.execute_as("keyholder", REMOVE_BODIES, at_position, back="writer")
     single = transaction.execute_as("keyholder", REMOVE_BODIES_AT, at_position, back="writer")

@@ -56,6 +56,8 @@ _COUNTS = sa.select(
 TEXT_NOW = sa.select(entries.c.text_digest).where(
     of_tenant(entries), MAY_BE_EMBEDDED, entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid)
 )
+# Held until what is noted is there: an erasure that takes the text away finds it.
+_TEXT_HELD = TEXT_NOW.with_for_update(read=True)
 _attempt_row = pg.insert(embedding_attempts).values(
     {column.name: sa.bindparam(column.name) for column in embedding_attempts.c}
 )
@@ -136,7 +138,11 @@ def count_backlog(database: Database, tenant_id: UUID, stamp: str) -> BacklogCou
 def note_attempts(
     database: Database, tenant_id: UUID, stamp: str, failed: Sequence[tuple[Row, str]], now: datetime
 ) -> None:
-    """Count one more failed attempt for each entry; give it a pause that grows, and an end after MAX_ATTEMPTS."""
+    """
+    Count one more failed attempt for each entry; give it a pause that grows, and an end after MAX_ATTEMPTS.
+
+    Of a text that was replaced meanwhile nothing is noted.
+    """
     with database.transaction("writer", tenant_id) as transaction:
         for row, code in failed:
             key: dict[str, Any] = {
@@ -145,6 +151,9 @@ def note_attempts(
                 "entry_id": row["entry_id"],
                 "text_digest": row["text_digest"],
             }
+            held = transaction.execute(_TEXT_HELD, key)
+            if not any(now_row["text_digest"] == row["text_digest"] for now_row in held):
+                continue
             before = transaction.execute(_ATTEMPTS, key)
             attempts = (before[0]["attempts"] if before else 0) + 1
             pause = min(timedelta(seconds=2**attempts), LONGEST_PAUSE)
