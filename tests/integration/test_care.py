@@ -256,18 +256,24 @@ class TestSweep:
         assert unswept == answers()
         assert [[], [entry]] == [[UUID(match["entry_id"]) for match in told] for told in unswept[0]]
 
-    def test_the_caretaker_does_it_for_all(self, moving: TenantMemory, hands: Hands) -> None:
+    def test_the_caretaker_does_it_for_all(self, clone: TestDatabase, hands: Hands) -> None:
         """A round notes what has expired and compares what was not compared; the next finds nothing to do here."""
-        entry = record(moving, expires_at=in_days(hands, 1))
-        record(moving, title="The idle timeout of the gateway is 5 seconds", kind="reference", service="gw")
-        record(moving, title="The idle timeout of the gateway is 9 seconds", kind="reference", service="gw")
-        hands.now += timedelta(days=2)
+        with Grandbo.open(settings=clone.settings(), embedder=words_embedder(), clock=hands) as opened:
+            for name in ("one", "two"):
+                opened.create_tenant(name)
+            tenants = [opened.tenant(name, principal="human:tester") for name in ("one", "two")]
+            entries = [record(memory, expires_at=in_days(hands, 1)) for memory in tenants]
+            for memory in tenants:
+                record(memory, title="The idle timeout of the gateway is 5 seconds", kind="reference", service="gw")
+                record(memory, title="The idle timeout of the gateway is 9 seconds", kind="reference", service="gw")
+            hands.now += timedelta(days=2)
 
-        assert Caretaker(moving._grandbo.database, clock=hands).go_round()
+            assert Caretaker(opened.database, clock=hands).go_round()
 
-        assert (0, 0) == (moving.sweep_expired(), moving.detect_contradictions().proposed)
-        assert 1 == len(moving.candidates())
-        assert str(entry) not in [item["entry_id"] for item in moving.due().due]
+            for memory, entry in zip(tenants, entries, strict=True):
+                assert (0, 0) == (memory.sweep_expired(), memory.detect_contradictions().proposed)
+                assert 1 == len(memory.candidates())
+                assert str(entry) not in [item["entry_id"] for item in memory.due().due]
 
 
 class TestTrust:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,6 +15,7 @@ from grandbo.memory.record import finding_command_id
 from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase
 from tests.support.providers import words_embedder
+from tests.support.warm import FORKED
 
 
 def _write_many(settings: Any, tenant: str, worker: int, count: int) -> list[tuple[int, str]]:
@@ -36,7 +36,7 @@ class TestManyWriters:
         self, memory: TenantMemory, database: TestDatabase
     ) -> None:
         """Eight processes writing to one tenant leave positions 1..N, a chain that verifies, and equal projections."""
-        with multiprocessing.get_context("spawn").Pool(8) as pool:
+        with FORKED.Pool(8) as pool:
             results = pool.starmap(
                 _write_many, [(database.settings(pool_size=1), memory.tenant.name, n, 10) for n in range(8)]
             )

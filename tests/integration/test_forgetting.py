@@ -38,11 +38,13 @@ from grandbo.memory.held_report import render_held
 from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
 from grandbo.storage.keyring import LocalKeyring, OpenedKeys
+from tests.support import forget_child
 from tests.support.erasing import SCRIPTS, dump
 from tests.support.factories import make_finding
 from tests.support.http import make_token
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
+from tests.support.warm import run_warm
 
 ROOT = Path(__file__).parents[2]
 # Words that nothing else in the database holds, in any form that a dump could show them in.
@@ -608,10 +610,9 @@ class TestBrokenOff:
         self, clone: TestDatabase, opened: Grandbo, admin: TenantMemory, subject: UUID, step: str
     ) -> None:
         """By kill -9 in a process of its own; run again, it is done, listed and certified."""
-        child = [sys.executable, "-m", "tests.support.forget_child"]
-        given = [clone.service, str(opened.settings.home), str(subject), step]
-        run = subprocess.run([*child, *given], cwd=ROOT, capture_output=True, check=False)
-        assert -signal.SIGKILL == run.returncode, run.stderr.decode()
+        given = (clone.service, str(opened.settings.home), str(subject), step)
+        code, complaints = run_warm(forget_child.main, *given)
+        assert -signal.SIGKILL == code, complaints
         is_gone = admin.subject(subject).state == "erased"
         assert is_gone == (step in ("append_listed", "sign_certificate", "keep_certificate"))
         assert admin.check_rebuild().ok

@@ -362,11 +362,13 @@ class TestHooks:
 
 
 class TestWorker:
-    def test_what_is_delivered_is_mapped_without_being_asked(self, tool: Tool, database: TestDatabase) -> None:
+    def test_what_is_delivered_is_mapped_without_being_asked(self, clone: TestDatabase) -> None:
         """The service's own caretaker is woken by a delivery."""
-        with Grandbo.open(settings=database.settings(embedder="none")) as opened:
+        # On a database of its own: the caretaker goes round all tenants.
+        with Grandbo.open(settings=clone.settings(embedder="none")) as opened:
+            opened.create_tenant("acme")
+            mine = make_tool(opened, opened.tenant("acme"))
             opened.start_worker()
-            mine = Tool(opened, opened.tenant(tool.memory.tenant.name), tool.hook, tool.secret)
             delivery = mine.tell("resolved")
             done = threading.Event()
             deadline = datetime.now(UTC) + timedelta(seconds=30)
@@ -374,4 +376,4 @@ class TestWorker:
                 assert datetime.now(UTC) < deadline
                 done.wait(0.05)
 
-        assert "mapped" == tool.state(delivery)["state"]
+            assert "mapped" == mine.state(delivery)["state"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
@@ -24,6 +26,20 @@ def _samples(client: TestClient) -> dict[tuple[str, tuple[tuple[str, str], ...]]
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+@pytest.fixture(scope="module")
+def database(server: TestServer) -> Iterator[TestDatabase]:
+    """A database of this file's own: the backlog is counted over all tenants."""
+    with server.clone() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def grandbo(database: TestDatabase) -> Iterator[Grandbo]:
+    """An open memory on that."""
+    with Grandbo.open(settings=database.settings(), embedder=words_embedder()) as opened:
+        yield opened
 
 
 class TestMetrics:

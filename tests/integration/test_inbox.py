@@ -273,12 +273,17 @@ class TestPeople:
         with pytest.raises(NotFound):
             memory.delivery(done.delivery_id)
 
-    def test_the_caretaker_maps(self, tool: Tool, memory: TenantMemory, hands: Hands) -> None:
+    def test_the_caretaker_maps(self, clone: TestDatabase, hands: Hands) -> None:
         """For all tenants, in its round."""
-        delivery = tool.tell("resolved")
+        with Grandbo.open(settings=clone.settings(), embedder=words_embedder(), clock=hands) as opened:
+            tools = []
+            for name in ("one", "two"):
+                opened.create_tenant(name)
+                tools.append(make_tool(opened, opened.tenant(name)))
+            deliveries = [tool.tell("resolved") for tool in tools]
 
-        assert Caretaker(memory._grandbo.database, clock=hands).go_round()
-        assert "mapped" == tool.state(delivery)["state"]
+            assert Caretaker(opened.database, clock=hands).go_round()
+            assert ["mapped"] * 2 == [tool.state(told)["state"] for tool, told in zip(tools, deliveries, strict=True)]
 
     def test_it_is_for_who_administers(self, tool: Tool, memory: TenantMemory) -> None:
         """A hook's key, an agent and a reviewer see neither hooks nor inbox."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -26,6 +25,7 @@ from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
 from tests.support.released import REVISIONS, restore_released
+from tests.support.warm import FORKED
 
 PROCESSES = 4
 REPOSITORY = Path(__file__).parents[2]
@@ -69,8 +69,7 @@ class TestMigrate:
     def test_four_at_once(self, server: TestServer) -> None:
         """Of several processes that migrate at the same moment one does it, and the others find it done."""
         with server.empty() as database:
-            spawn = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(PROCESSES, mp_context=spawn) as processes:
+            with ProcessPoolExecutor(PROCESSES, mp_context=FORKED) as processes:
                 started = [
                     processes.submit(migrate.migrate, database.admin, service_conninfo=database.service)
                     for _ in range(PROCESSES)

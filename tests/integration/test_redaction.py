@@ -33,6 +33,7 @@ from grandbo.recall.receipts import Receipt
 from grandbo.storage import migrate
 from grandbo.storage.embedded.install import find_install
 from grandbo.types import new_id
+from tests.support import forget_child
 from tests.support.cli import Cli
 from tests.support.erasing import SCRIPTS, SECRET, TOPIC, dump, holds, record_secret, secret_finding
 from tests.support.factories import make_finding
@@ -40,6 +41,7 @@ from tests.support.histories import History
 from tests.support.http import client_of, make_token
 from tests.support.postgres import TestDatabase, TestServer
 from tests.support.providers import words_embedder
+from tests.support.warm import run_warm
 
 CLEAN = {
     "title": "Somebody forgot the lease renewal",
@@ -497,10 +499,9 @@ class TestAtOnce:
         """By kill -9 in a process of its own; confirmed again, it is done, listed and certified."""
         entry_id = cleaned(first)
         asked = first.request_erasure(entry_id, "personal_data", revisions=[1])
-        child = [sys.executable, "-m", "tests.support.forget_child"]
-        given = [clone.service, str(opened.settings.home), f"erasure:{asked.erasure_id}", step]
-        run = subprocess.run([*child, *given], cwd=SCRIPTS.parent, capture_output=True, check=False)
-        assert -signal.SIGKILL == run.returncode, run.stderr.decode()
+        given = (clone.service, str(opened.settings.home), f"erasure:{asked.erasure_id}", step)
+        code, complaints = run_warm(forget_child.main, *given)
+        assert -signal.SIGKILL == code, complaints
         is_gone = first.history(entry_id)[0]["erased"]
         assert is_gone == (step == "append_listed")
         assert [] == first.check_rebuild().differences

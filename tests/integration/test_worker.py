@@ -38,6 +38,11 @@ def _until(condition: object, seconds: float = 20.0) -> None:
 
 
 class TestOutage:
+    @pytest.fixture
+    def database(self, clone: TestDatabase) -> TestDatabase:
+        """A worker that runs passes over all tenants: here there are no others than those of the test."""
+        return clone
+
     def test_writes_and_recalls_go_on_and_the_backlog_drains_by_itself(
         self, own: TenantMemory, provider: Switchable
     ) -> None:

@@ -1,14 +1,10 @@
-"""
-A process that is killed while it forgets a subject, or confirms what somebody else asked for:
-`python -m tests.support.forget_child URL HOME SUBJECT|erasure:ID STEP`.
-"""
+"""A process that is killed while it forgets a subject, or confirms what somebody else asked for."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-import sys
 from pathlib import Path
 from uuid import UUID
 
@@ -31,7 +27,12 @@ PLACES = {
 
 
 def main(url: str, home: str, what: str, step: str) -> None:
-    """Forget the subject, or confirm the request; die by kill -9 as soon as the step is reached."""
+    """
+    Forget the subject, or confirm the request; die by kill -9 as soon as the step is reached.
+
+    Args:
+        what: the subject, or `erasure:` and the id of the request.
+    """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     place, _, name = step.partition(".")
     setattr(PLACES[place], name or place, _die)
@@ -44,7 +45,3 @@ def main(url: str, home: str, what: str, step: str) -> None:
 
 def _die(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
