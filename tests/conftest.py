@@ -41,9 +41,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # while the other processes have nothing left to do.
 LONGEST = (
     "tests/integration/test_http_schema.py",
-    "tests/web/test_everywhere.py",
-    "tests/integration/test_adapters.py",
+    "tests/integration/test_embedded_server.py",
+    "tests/integration/test_redaction.py",
     "tests/web/test_tasks.py",
+    "tests/web/test_everywhere.py",
+    "tests/integration/test_forgetting.py",
+    "tests/integration/test_cli_processes.py",
+    "tests/integration/test_mcp_transports.py",
+    "tests/integration/test_brute_force.py",
+    "tests/integration/test_regression.py",
+    "tests/integration/test_crash.py",
+    "tests/web/test_reading.py",
 )
 
 
@@ -52,9 +60,10 @@ def pytest_collection() -> Iterator[None]:
     """
     What is imported and collected stays to the end, so the garbage collector never looks at it again.
 
-    It would do so hundreds of times, for a tenth of the whole run.
+    It would do so hundreds of times, for a tenth of the whole run; and what tests leave, it looks for less often.
     """
     gc.disable()
+    gc.set_threshold(10_000)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from grandbo.memory.wishes import CORRECTABLE
 from grandbo.storage.tables import STATE_COLUMNS
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token, post_raw
+from tests.support.postgres import TestDatabase
+from tests.support.providers import words_embedder
 
 NOBODY = "00000000-0000-7000-8000-000000000007"
 # A link makes no revision and every state accepts it: what is said of every other verb is not said of these two.
@@ -497,6 +500,12 @@ class TestFuzz:
 
 
 class TestMetrics:
+    @pytest.fixture
+    def grandbo(self, clone: TestDatabase) -> Iterator[Grandbo]:
+        """On a database of its own: the backlog is counted over all tenants."""
+        with Grandbo.open(settings=clone.settings(), embedder=words_embedder()) as opened:
+            yield opened
+
     def test_routes_are_counted_without_ids(self, client: TestClient, entry: str) -> None:
         """A metric has the route as it is declared, not as it was called."""
         _post(client, entry, "archive", {"reason": "r"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -17,9 +17,7 @@ import sqlalchemy as sa
 from pgvector.psycopg import register_vector
 
 import grandbo
-from grandbo.embedding import build_embedder
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.memory.policy import TIERS
 from grandbo.recall.counting import Counting
 from grandbo.recall.scan import SCANS, Scan, scan_of
 from grandbo.recall.scope import Scope, Shape
@@ -32,28 +30,14 @@ from grandbo.storage.tables import terms
 from grandbo.storage.tenancy import TENANT, of_tenant
 from grandbo.types import new_id, utc_now
 from tests.integration.test_as_of import as_role, check_exact
-from tests.integration.test_recall import TOPICS
 from tests.support.factories import make_finding
 from tests.support.histories import History
-from tests.support.oracle import expected
 from tests.support.postgres import TestDatabase
 
 SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
 # Few enough of everything that most of a small memory is left out.
 NARROW = Scan(exact_up_to=0, survivors=60, depth=12, postings=20, share_bp=5_000, rarest=2)
 NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, postings=3, share_bp=500, rarest=1, sampled_from=1)
-# Deep enough that the list has an end to come up to, and every frequency that can be from the sample.
-SAMPLED = Scan(
-    exact_up_to=0,
-    survivors=20,
-    depth=40,
-    postings=60,
-    share_bp=5_000,
-    rarest=2,
-    sampled_from=2,
-    margin=1,
-    survivors_bp=9_000,
-)
 OF_BEFORE: dict[str, Any] = {"sampled_from": None, "margin": None, "in_proportion": False, "survivors_bp": 0}
 TOPIC = "consumers lost their leases after the broker restarted"
 
@@ -63,74 +47,6 @@ def scanning(memory: TenantMemory, scan: Scan) -> TenantMemory:
     seen = TenantMemory(memory._grandbo, memory.tenant, memory.principal)
     seen._scanning = lambda _policy: scan
     return seen
-
-
-@pytest.fixture(scope="module")
-def real(database: TestDatabase) -> Iterator[TenantMemory]:
-    """Fifty real incidents of several windows each, embedded by the local model."""
-    settings = database.settings(embedder="local")
-    with Grandbo.open(settings=settings, embedder=build_embedder(settings)) as opened:
-        opened.create_tenant("large-real")
-        memory = opened.tenant("large-real", principal="human:tester")
-        memory.import_lines(SAMPLE.read_bytes().splitlines(keepends=True)[1::3], "finding")
-        memory.embed()
-        yield memory
-
-
-class TestAgainstBruteForce:
-    @pytest.mark.parametrize("scan", [NARROW, SAMPLED, replace(NARROW, **OF_BEFORE)], ids=("narrow", "sampled", "old"))
-    @pytest.mark.parametrize("topic", TOPICS)
-    def test_ids_order_and_ranks_equal_a_reckoning_by_the_same_rules(
-        self, real: TenantMemory, database: TestDatabase, topic: str, scan: Scan
-    ) -> None:
-        """Signatures, survivors, sample, common terms and depth, written down again in plain Python over all rows."""
-        answer = scanning(real, scan).query_topic(topic, limit=20)
-
-        assert answer.searched.stamp is not None
-        assert answer.searched.cutoff is not None
-        with database.as_admin() as conn:
-            wanted = expected(
-                conn,
-                real.tenant_id,
-                topic,
-                real._grandbo.meaning.of(topic).vector,
-                stamp=answer.searched.stamp,
-                cutoff=answer.searched.cutoff,
-                tiers=TIERS,
-                instant=answer.instant,
-                limit=20,
-                scan=scan,
-            )
-        assert ("signatures", wanted.eligible) == (answer.searched.scan, answer.searched.eligible)
-        assert wanted.ids == [match.entry_id for match in answer.matches]
-        for match in answer.matches:
-            if match.lexical:
-                assert match.entry_id == wanted.lexical[match.lexical.rank - 1]
-            if match.semantic:
-                assert match.entry_id == wanted.semantic[match.semantic.rank - 1][0]
-
-    def test_the_nearest_by_signature_hold_nearly_all_of_the_nearest(self, real: TenantMemory) -> None:
-        """Of real vectors a fifth by signature holds 0.95 of what is nearest, each at its exact distance."""
-        found = wanted = 0
-        for topic in TOPICS:
-            exact = real.query_topic(topic, mode="meaning", limit=20)
-            scanned = scanning(real, NARROW).query_topic(topic, mode="meaning", limit=20)
-            distances = {match.entry_id: match.semantic.distance for match in exact.matches if match.semantic}
-            wanted += len(distances)
-            for match in scanned.matches:
-                assert match.semantic is not None
-                if match.entry_id in distances:
-                    found += match.semantic.distance == distances[match.entry_id]
-        assert found >= 0.95 * wanted > 0
-
-    def test_where_everything_survives_the_answer_is_the_exact_one(self, real: TenantMemory) -> None:
-        """With nothing left out, both ways give the same matches, counts and distances."""
-        all_of_it = scanning(real, Scan(exact_up_to=0, survivors=10_000, depth=10_000))
-        for topic in TOPICS:
-            exact, scanned = real.query_topic(topic, limit=20), all_of_it.query_topic(topic, limit=20)
-
-            assert exact.matches == scanned.matches
-            assert exact.searched.as_dict() | {"scan": "signatures"} == scanned.searched.as_dict()
 
 
 class TestGivenAgain:

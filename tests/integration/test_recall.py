@@ -1,100 +1,21 @@
-"""Recall: equal to brute force on real vectors, honest when empty, narrow when filtered."""
+"""Recall: honest when empty, narrow when filtered."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import grandbo
-from grandbo.embedding import build_embedder
 from grandbo.errors import EmbedderTransient, GrandboError, InvalidInput, LimitExceeded, TopicIsSlug, TopicTooShort
 from grandbo.library import Grandbo, TenantMemory
-from grandbo.memory.policy import TIERS
 from tests.support.factories import make_finding
-from tests.support.oracle import expected
 from tests.support.postgres import TestDatabase
 from tests.support.providers import Switchable, words_embedder
 
 SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
-
-TOPICS = (
-    "a certificate was not renewed and clients were refused",
-    "the disk of the database filled up and writes failed",
-    "pods were evicted because nodes ran out of memory",
-    "deployment of a new version broke sign-in for all users",
-    "DNS resolution failed inside the cluster after an upgrade",
-    "hub image did not start because of a dependency conflict",
-    "a job queue grew without bound while workers were idle",
-    "users saw errors 502 from the ingress controller",
-)
-
-
-@pytest.fixture(scope="module")
-def real(database: TestDatabase) -> Iterator[TenantMemory]:
-    """Sixty real incidents, embedded by the local model."""
-    settings = database.settings(embedder="local")
-    with Grandbo.open(settings=settings, embedder=build_embedder(settings)) as opened:
-        opened.create_tenant("recall-real")
-        memory = opened.tenant("recall-real", principal="human:tester")
-        lines = SAMPLE.read_bytes().splitlines(keepends=True)[::3][:50]
-        assert 0 == memory.import_lines(lines, "finding").refused
-        memory.embed()
-        yield memory
-
-
-class TestAgainstBruteForce:
-    @pytest.mark.parametrize("topic", TOPICS)
-    def test_ids_order_ranks_and_distances_equal_a_brute_force_reckoning(
-        self, real: TenantMemory, database: TestDatabase, topic: str
-    ) -> None:
-        """On real vectors, hybrid recall gives what a reckoning over all rows in plain Python gives."""
-        answer = real.query_topic(topic, limit=20)
-
-        assert answer.searched.stamp is not None
-        assert answer.searched.cutoff is not None
-        vector = real._grandbo.meaning.of(topic).vector
-        with database.as_admin() as conn:
-            wanted = expected(
-                conn,
-                real.tenant_id,
-                topic,
-                vector,
-                stamp=answer.searched.stamp,
-                cutoff=answer.searched.cutoff,
-                tiers=TIERS,
-                instant=answer.instant,
-                limit=20,
-            )
-        assert wanted.ids == [match.entry_id for match in answer.matches]
-        assert wanted.restated == {match.entry_id: list(match.restated_ids) for match in answer.matches}
-        assert wanted.eligible == answer.searched.eligible
-        for match in answer.matches:
-            assert match.score == sum(found.part for found in (match.lexical, match.semantic) if found is not None)
-        lexical = {match.entry_id: match.lexical.rank for match in answer.matches if match.lexical}
-        assert {entry: rank for rank, entry in enumerate(wanted.lexical, 1) if entry in lexical} == lexical
-        for match in answer.matches:
-            if match.semantic:
-                entry, distance = wanted.semantic[match.semantic.rank - 1]
-                assert entry == match.entry_id
-                assert distance == pytest.approx(match.semantic.distance, abs=1e-6)
-
-    def test_the_same_topic_gives_the_same_answer(self, real: TenantMemory) -> None:
-        """Two recalls at one position are equal in everything but their receipt and instant."""
-        first, second = (real.query_topic(TOPICS[0]).as_dict() for _ in range(2))
-
-        assert first["matches"] == second["matches"]
-        assert first["searched"] == second["searched"]
-
-    def test_a_topic_from_another_world_gets_an_honest_empty(self, real: TenantMemory) -> None:
-        """A cake recipe is not answered with an incident that happens to contain the word party."""
-        answer = real.query_topic("the best chocolate cake recipe for a birthday party")
-
-        assert () == answer.matches
-        assert answer.searched.empty_reason in ("nothing_matched", "beyond_cutoff")
 
 
 class TestEmptyAnswers:
