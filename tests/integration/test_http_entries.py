@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,8 +22,6 @@ from grandbo.memory.wishes import CORRECTABLE
 from grandbo.storage.tables import STATE_COLUMNS
 from tests.support.factories import make_finding
 from tests.support.http import client_of, make_token, post_raw
-from tests.support.postgres import TestDatabase
-from tests.support.providers import words_embedder
 
 NOBODY = "00000000-0000-7000-8000-000000000007"
 # A link makes no revision and every state accepts it: what is said of every other verb is not said of these two.
@@ -497,23 +494,6 @@ class TestFuzz:
 
         assert answer.status_code in (200, 400, 403, 404, 409, 413, 422), answer.text
         assert answer.status_code < 400 or "application/problem+json" == answer.headers["content-type"]
-
-
-class TestMetrics:
-    @pytest.fixture
-    def grandbo(self, clone: TestDatabase) -> Iterator[Grandbo]:
-        """On a database of its own: the backlog is counted over all tenants."""
-        with Grandbo.open(settings=clone.settings(), embedder=words_embedder()) as opened:
-            yield opened
-
-    def test_routes_are_counted_without_ids(self, client: TestClient, entry: str) -> None:
-        """A metric has the route as it is declared, not as it was called."""
-        _post(client, entry, "archive", {"reason": "r"})
-
-        exposition = client.get("/metrics").text
-
-        assert 'route="/v1/entries/{entry_id}/archive"' in exposition
-        assert entry not in exposition
 
 
 class TestOpenAPI:

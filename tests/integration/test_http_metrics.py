@@ -128,6 +128,18 @@ class TestMetrics:
 
             assert (["0.0"], ["0.0"], ["1.0"]) == (first, remembered, counted())
 
+    def test_routes_are_counted_without_ids(self, grandbo: Grandbo, memory: TenantMemory) -> None:
+        """A metric has the route as it is declared, not as it was called."""
+        entry = str(memory.record_finding(make_finding()).acknowledgement.entry_id)
+        client = client_of(grandbo, token=make_token(memory, "reviewer", kind="human"))
+        archived = client.post(f"/v1/entries/{entry}/archive", json={"reason": "r"}, headers={"If-Match": '"1"'})
+        assert 200 == archived.status_code
+
+        exposition = client.get("/metrics").text
+
+        assert 'route="/v1/entries/{entry_id}/archive"' in exposition
+        assert entry not in exposition
+
     def test_they_hold_no_tenant_no_principal_and_no_text(self, grandbo: Grandbo, memory: TenantMemory) -> None:
         """Whoever scrapes learns how much, never who or what."""
         token = make_token(memory, "reviewer")
