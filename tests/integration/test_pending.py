@@ -28,7 +28,7 @@ from tests.support.postgres import TestDatabase
 from tests.support.providers import HashedWords, Switchable, words_embedder
 
 # What stands in the place of a text that has to go.
-CLEAN = {
+CLEAN: dict[str, Any] = {
     "title": "Whoever is on call forgot the renewal",
     "summary": "Nobody was told.",
     "body": "",
@@ -362,6 +362,7 @@ class TestRedacted:
         self._redact(own, entry_id)
 
         self._drain(worker, own)
+        assert any(CLEAN["title"] in text for text in heard.texts)
         self._assert_only_the_rest(own, database, ids, heard.texts)
 
     @pytest.mark.parametrize("attempts", [1, MAX_ATTEMPTS], ids=("waits", "given up"))
@@ -382,6 +383,7 @@ class TestRedacted:
         self._erase(own, entry_id, 1)
 
         self._drain(worker, own)
+        assert any(CLEAN["title"] in text for text in heard.texts)
         self._assert_only_the_rest(own, database, ids, heard.texts)
 
     def test_of_a_text_that_was_refused_no_digest_is_left(
