@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +15,6 @@ import pytest
 import sqlalchemy as sa
 from pgvector.psycopg import register_vector
 
-import grandbo
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.recall.counting import Counting
 from grandbo.recall.scan import SCANS, Scan, scan_of
@@ -34,7 +32,6 @@ from tests.support.factories import make_finding
 from tests.support.histories import History
 from tests.support.postgres import TestDatabase
 
-SAMPLE = Path(grandbo.__file__).parent / "data" / "sample-incidents.jsonl"
 # Few enough of everything that most of a small memory is left out.
 NARROW = Scan(exact_up_to=0, survivors=60, depth=12, postings=20, share_bp=5_000, rarest=2)
 NARROWEST = Scan(exact_up_to=0, survivors=2, depth=2, postings=3, share_bp=500, rarest=1, sampled_from=1)
