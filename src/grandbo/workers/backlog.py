@@ -56,8 +56,9 @@ _COUNTS = sa.select(
 TEXT_NOW = sa.select(entries.c.text_digest).where(
     of_tenant(entries), MAY_BE_EMBEDDED, entries.c.entry_id == sa.bindparam("entry_id", type_=sa.Uuid)
 )
-# Held until what is noted is there: an erasure that takes the text away finds it.
-_TEXT_HELD = TEXT_NOW.with_for_update(read=True)
+# Held until what is noted is there: an erasure that takes the text away finds it. One that a writer holds is skipped:
+# he may wait for another of these, and each would wait for the other.
+_TEXT_HELD = TEXT_NOW.with_for_update(read=True, skip_locked=True)
 _attempt_row = pg.insert(embedding_attempts).values(
     {column.name: sa.bindparam(column.name) for column in embedding_attempts.c}
 )
@@ -141,7 +142,7 @@ def note_attempts(
     """
     Count one more failed attempt for each entry; give it a pause that grows, and an end after MAX_ATTEMPTS.
 
-    Of a text that was replaced meanwhile nothing is noted.
+    Of a text that was replaced meanwhile, or is being replaced, nothing is noted: what stands then is tried again.
     """
     with database.transaction("writer", tenant_id) as transaction:
         for row, code in failed:
