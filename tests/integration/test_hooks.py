@@ -23,6 +23,7 @@ from grandbo.hooks.sources import SOURCES
 from grandbo.http import build_app
 from grandbo.http.app import DELIVERY_LIMIT_BYTES
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.workers import caretaker
 from tests.support.hooks import Tool, make_tool, payload
 from tests.support.http import BASE_URL, client_of, running_http
 from tests.support.postgres import TestDatabase
@@ -362,9 +363,12 @@ class TestHooks:
 
 
 class TestWorker:
-    def test_what_is_delivered_is_mapped_without_being_asked(self, clone: TestDatabase) -> None:
+    def test_what_is_delivered_is_mapped_without_being_asked(
+        self, clone: TestDatabase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The service's own caretaker is woken by a delivery."""
-        # On a database of its own: the caretaker goes round all tenants.
+        # It would not come by itself. On a database of its own: it goes round all tenants.
+        monkeypatch.setattr(caretaker, "PAUSE_SECONDS", 600.0)
         with Grandbo.open(settings=clone.settings(embedder="none")) as opened:
             opened.create_tenant("acme")
             mine = make_tool(opened, opened.tenant("acme"))
