@@ -130,6 +130,7 @@ def _apart(heights: dict[str, float], least: float = 18) -> dict[str, float]:
 
 def page_of(figures: dict[str, Any], note: str) -> str:
     """The page, with the figures in their places, and what is to be said of this run."""
+    scans = [each for each in (*figures["recall"], *figures["crowds"]) if each["scan"] == "signatures"]
     return PAGE.format(
         note=f"\n**{note}**\n" if note else "",
         real_vectors=f"{figures['real_vectors']:,}",
@@ -137,8 +138,8 @@ def page_of(figures: dict[str, Any], note: str) -> str:
         each=f"{figures['crowds'][0]['entries']:,}",
         recalls="\n".join(map(_recall_row, [*figures["recall"], *figures["crowds"]])),
         alone=_alone([*figures["recall"], *figures["crowds"]]),
-        found="\n".join(_found_row(each) for each in figures["recall"] if each["scan"] == "signatures"),
-        short=_short([each for each in figures["recall"] if each["scan"] == "signatures"]),
+        found="\n".join(map(_found_row, scans)),
+        short=_short(scans),
         writes="\n".join(_write_row(name, each) for name, each in figures["writers"].items()),
         sizes="\n".join(_size_row(*item) for item in figures["write_ms"].items()),
         replays="\n".join(map(_replay_row, figures["replay"])),
@@ -148,15 +149,19 @@ def page_of(figures: dict[str, Any], note: str) -> str:
 
 
 def _recall_row(each: dict[str, Any]) -> str:
-    among = f", in each of {each['tenants']} tenants" if "tenants" in each else ""
-    among += " †" if "alone" in each else ""
     recall, floor = each["recall_ms"], each["floor_ms"]
     spread = f"{recall['p10']} to {recall['p90']}"
     ways = {"exact": "all vectors", "signatures": "signatures"}
     return (
-        f"| {each['entries']:,}{among} | {ways[each['scan']]} | {recall['median']} | {spread} | {floor['median']} "
+        f"| {_of(each)} | {ways[each['scan']]} | {recall['median']} | {spread} | {floor['median']} "
         f"| {each['ratio']} \u00d7 |"
     )
+
+
+def _of(each: dict[str, Any]) -> str:
+    """Which tenant a row is of."""
+    among = f", in each of {each['tenants']} tenants" if "tenants" in each else ""
+    return f"{each['entries']:,}{among}{' †' if 'alone' in each else ''}"
 
 
 def _alone(rows: Sequence[dict[str, Any]]) -> str:
@@ -171,11 +176,7 @@ def _alone(rows: Sequence[dict[str, Any]]) -> str:
         told.append(f"{many}: {made['gigabytes']} GB, written in {took}, vacuumed and analysed in {vacuumed}.")
     if not told:
         return ""
-    return (
-        "\n† Measured by itself (`--alone`), in another run. What that took, beside other work: "
-        + " ".join(told)
-        + "\n"
-    )
+    return "\n† Measured by itself (`--alone`), in another run. What that took: " + " ".join(told) + "\n"
 
 
 def _lasting(seconds: float) -> str:
@@ -185,10 +186,7 @@ def _lasting(seconds: float) -> str:
 def _found_row(each: dict[str, Any]) -> str:
     meaning, words = each["meaning_found_at_25"], each["words_found_at_25"]
     exact, uncounted = each["exact_ms"]["median"], each["uncounted_ms"]["median"]
-    mark = " †" if "alone" in each else ""
-    return (
-        f"| {each['entries']:,}{mark} | {meaning} | {words} | {exact} | {each['recall_ms']['median']} | {uncounted} |"
-    )
+    return f"| {_of(each)} | {meaning} | {words} | {exact} | {each['recall_ms']['median']} | {uncounted} |"
 
 
 def _short(scans: Sequence[dict[str, Any]]) -> str:
