@@ -12,10 +12,12 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 import pytest
+import sqlalchemy as sa
 
 from grandbo.embedding import Embedder, Kind
 from grandbo.errors import EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.storage.compiling import compile_statement
 from grandbo.storage.database import Database, Transaction
 from grandbo.types import utc_now
 from grandbo.workers import embedding, pending
@@ -157,6 +159,24 @@ class TestLinear:
             turns += 1
 
         assert turns <= 2
+
+
+@pytest.mark.parametrize("statement", [pending._UNTRIED, pending.TEXTS], ids=("untried", "texts"))
+def test_before_the_server_has_statistics_each_entry_is_looked_up_by_itself(
+    database: TestDatabase, statement: sa.Select[Any]
+) -> None:
+    """Joined, each entry would be compared with each vector: of a memory that grows, for longer than a statement may."""
+    compiled = compile_statement(statement)
+    with database.as_admin() as conn, conn.transaction(force_rollback=True):
+        for table in ("embeddings", "embedding_attempts", "entries"):
+            conn.execute(f"DELETE FROM pg_statistic WHERE starelid = 'grandbo.org_memory_{table}'::regclass".encode())
+            conn.execute(
+                f"UPDATE pg_class SET reltuples = -1 WHERE oid = 'grandbo.org_memory_{table}'::regclass".encode()
+            )
+        plan = "\n".join(str(row[0]) for row in conn.execute(f"EXPLAIN (GENERIC_PLAN) {compiled.sql}".encode()))
+
+    assert "using org_memory_embeddings_key on org_memory_embeddings" in plan, plan
+    assert "Join" not in plan, plan
 
 
 class TestFound:

@@ -18,7 +18,7 @@ from grandbo.events.models import EmbeddedWindow
 from grandbo.storage.database import Step
 from grandbo.storage.tables import embeddings, entries
 from grandbo.storage.tenancy import of_tenant
-from grandbo.storage.vectors import Vector, signature_of, stored_length
+from grandbo.storage.vectors import Vector, signature_of, stands_by_key, stored_length
 
 _ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
 _STAMP = sa.bindparam("stamp", type_=sa.Text)
@@ -38,7 +38,7 @@ _CLOSE = (
         of_tenant(embeddings),
         embeddings.c.stamp == _STAMP,
         embeddings.c.entry_id == _ENTRY,
-        embeddings.c.to_position.is_(None),
+        stands_by_key(embeddings),
         sa.exists(sa.select(sa.literal_column("1")).select_from(entries).where(_has_this_text)),
     )
     .values(to_position=_POSITION)

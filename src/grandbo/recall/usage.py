@@ -23,6 +23,7 @@ from grandbo.memory.told import WITHIN_TIERS, tier_params
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import candidates, embedding_attempts, embeddings, entries, events, receipts, revisions
 from grandbo.storage.tenancy import of_tenant
+from grandbo.storage.vectors import stands_by_key
 from grandbo.types import Clock, Principal, utc_now, utc_text
 
 DEFAULT_DAYS = 30
@@ -81,7 +82,7 @@ _has_vector = sa.exists(
         embeddings.c.stamp == _stamp,
         embeddings.c.entry_id == entries.c.entry_id,
         embeddings.c.text_digest == entries.c.text_digest,
-        embeddings.c.to_position.is_(None),
+        stands_by_key(embeddings),
     )
 )
 _is_dead = sa.exists(

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.recall.scope import Shape, applicable, in_scope, of_namespace, visible
 from grandbo.storage.tables import embeddings, entries, revisions
 from grandbo.storage.tenancy import of_tenant
+from grandbo.storage.vectors import stands_by_key
 
 _Position = sa.BigInteger
 _Candidates = sa.bindparam("candidates", type_=sa.Integer)
@@ -43,15 +44,8 @@ def held(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def held_by_key(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
-    """
-    The same where a row is looked up by its whole key.
-
-    In other words, from which the server cannot tell that an index of what stands would do: before it has statistics it
-    would read all of such an index for each row that is looked up.
-    """
-    if view is View.LIVE:
-        return sa.func.coalesce(table.c.to_position, sa.literal_column("0")) == sa.literal_column("0")
-    return held(view, table)
+    """The same where a vector is looked up by its space and entry."""
+    return stands_by_key(table) if view is View.LIVE else held(view, table)
 
 
 def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:

@@ -59,6 +59,17 @@ def signature_of(vector: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     return bits
 
 
+def stands_by_key(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """
+    Whether a vector stands, where it is looked up by its space and entry.
+
+    In words from which the server cannot tell that the index of what stands would do. Before it has statistics it takes
+    that one as soon as the key, and reads all of the space in it for each entry.
+    """
+    none: sa.ColumnElement[int] = sa.literal_column("0")
+    return sa.func.coalesce(table.c.to_position, none) == none
+
+
 def apart(one: sa.ColumnElement[Any], other: sa.ColumnElement[Any]) -> sa.ColumnElement[float]:
     """In how many bits two signatures differ."""
     return one.op("<~>", return_type=sa.Double())(other)

@@ -15,35 +15,45 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.storage.database import Database, Row
 from grandbo.storage.tables import embedding_attempts, embeddings, entries
 from grandbo.storage.tenancy import of_tenant
+from grandbo.storage.vectors import stands_by_key
 
 MAX_ATTEMPTS = 8
 LONGEST_PAUSE = timedelta(minutes=5)
 
 STAMP = sa.bindparam("stamp", type_=sa.Text)
 NOW = sa.bindparam("now", type_=sa.DateTime(timezone=True))
-HAS_VECTOR = sa.exists(
-    sa.select(sa.literal_column("1")).where(
-        of_tenant(embeddings),
-        embeddings.c.stamp == STAMP,
-        embeddings.c.entry_id == entries.c.entry_id,
-        embeddings.c.text_digest == entries.c.text_digest,
-        embeddings.c.to_position.is_(None),
-    )
+_one: sa.ColumnElement[int] = sa.literal_column("1")
+_vector = sa.select(_one).where(
+    of_tenant(embeddings),
+    embeddings.c.stamp == STAMP,
+    embeddings.c.entry_id == entries.c.entry_id,
+    embeddings.c.text_digest == entries.c.text_digest,
+    stands_by_key(embeddings),
 )
+HAS_VECTOR = sa.exists(_vector)
 _attempt = sa.and_(
     of_tenant(embedding_attempts),
     embedding_attempts.c.stamp == STAMP,
     embedding_attempts.c.entry_id == entries.c.entry_id,
     embedding_attempts.c.text_digest == entries.c.text_digest,
 )
-IS_TRIED = sa.exists(sa.select(sa.literal_column("1")).where(_attempt))
-_is_dead = sa.exists(sa.select(sa.literal_column("1")).where(_attempt, embedding_attempts.c.dead))
-MUST_WAIT = sa.exists(
-    sa.select(sa.literal_column("1")).where(
-        _attempt,
-        sa.or_(embedding_attempts.c.dead, embedding_attempts.c.next_attempt_at > NOW),
-    )
-)
+_is_dead = sa.exists(sa.select(_one).where(_attempt, embedding_attempts.c.dead))
+_must_wait = sa.or_(embedding_attempts.c.dead, embedding_attempts.c.next_attempt_at > NOW)
+
+
+def _is_none(found: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    """
+    Whether there is none, looked up for each entry by itself.
+
+    Not an EXISTS: that the server may turn into a join, and with statistics of when there was little it compares each
+    entry with each vector, which takes longer than a statement may.
+    """
+    return found.limit(1).scalar_subquery().is_(None)
+
+
+LACKS_VECTOR = _is_none(_vector)
+IS_UNTRIED = _is_none(sa.select(_one).where(_attempt))
+MAY_BE_TRIED = _is_none(sa.select(_one).where(_attempt, _must_wait))
 
 # What is put away goes to no provider; released, it lacks a vector like any other.
 MAY_BE_EMBEDDED = entries.c.status != "quarantined"

@@ -22,7 +22,7 @@ from grandbo.events.models import EntryEmbedded
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.tables import embedding_attempts, entries, events
 from grandbo.storage.tenancy import of_tenant
-from grandbo.workers.backlog import HAS_VECTOR, IS_TRIED, MAY_BE_EMBEDDED, MUST_WAIT, NOW, STAMP
+from grandbo.workers.backlog import IS_UNTRIED, LACKS_VECTOR, MAY_BE_EMBEDDED, MAY_BE_TRIED, NOW, STAMP
 
 # So many entries, or events, are looked at with one statement.
 LOOK = 1_000
@@ -33,7 +33,7 @@ WALK_AGAIN = timedelta(minutes=10)
 
 _IDS = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
 _LOOK = sa.bindparam("look", type_=sa.Integer)
-_LACKS = sa.and_(of_tenant(entries), MAY_BE_EMBEDDED, sa.not_(HAS_VECTOR))
+_LACKS = sa.and_(of_tenant(entries), MAY_BE_EMBEDDED, LACKS_VECTOR)
 
 _BY_KEY = (
     sa.select(entries.c.entry_id)
@@ -48,9 +48,7 @@ _BY_LOG = (
     .limit(_LOOK)
 )
 _UNTRIED = (
-    sa.select(entries.c.entry_id)
-    .where(_LACKS, entries.c.entry_id == _IDS, sa.not_(IS_TRIED))
-    .order_by(entries.c.position)
+    sa.select(entries.c.entry_id).where(_LACKS, entries.c.entry_id == _IDS, IS_UNTRIED).order_by(entries.c.position)
 )
 _DUE_AGAIN = (
     sa.select(embedding_attempts.c.entry_id)
@@ -72,7 +70,7 @@ TEXTS = (
         entries.c.body,
         entries.c.text_digest,
     )
-    .where(_LACKS, entries.c.entry_id == _IDS, sa.not_(MUST_WAIT))
+    .where(_LACKS, entries.c.entry_id == _IDS, MAY_BE_TRIED)
     .order_by(entries.c.position)
 )
 # Of what has its vector, has another text, or is no more.
