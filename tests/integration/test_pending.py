@@ -165,7 +165,7 @@ class TestLinear:
 def test_before_the_server_has_statistics_each_entry_is_looked_up_by_itself(
     database: TestDatabase, statement: sa.Select[Any]
 ) -> None:
-    """Joined, each entry would be compared with each vector: of a memory that grows, for longer than a statement may."""
+    """Joined, each entry would be compared with each vector: in a memory that grows, longer than it may take."""
     compiled = compile_statement(statement)
     with database.as_admin() as conn, conn.transaction(force_rollback=True):
         for table in ("embeddings", "embedding_attempts", "entries"):
