@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -20,11 +22,10 @@ import pytest
 
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.settings import Settings
-from tests.support import crash_child
 from tests.support.providers import words_embedder
 from tests.support.receiver import Receiver, listening
-from tests.support.warm import WarmProcess
 
+ROOT = Path(__file__).parents[2]
 TENANT = "crash"
 
 
@@ -35,12 +36,19 @@ class Child:
         self.role = role
         self.ready = threading.Event()
         self.acknowledged: list[dict[str, Any]] = []
-        self._process = WarmProcess(crash_child.main, role, str(home), TENANT)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.crash_child", role, str(home), TENANT],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        for line in self._process.out:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
             if line == "ready\n":
                 self.ready.set()
             elif line.endswith("\n"):
@@ -50,16 +58,19 @@ class Child:
         """Wait for the process to have opened the memory; fail with its own words if it ended instead."""
         deadline = time.monotonic() + 60
         while not self.ready.wait(0.05):
-            assert self._process.poll() is None, self._process.err.read()
+            assert self._process.poll() is None, self._process.stderr.read() if self._process.stderr else ""
             assert time.monotonic() < deadline, f"the {self.role} did not come up"
 
     def kill(self) -> None:
         """kill -9, and collect what it had said."""
         died_by_itself = self._process.poll() is not None
         self._process.kill()
+        self._process.wait(30)
         self._reader.join(30)
-        assert not died_by_itself, self._process.err.read()
-        self._process.close()
+        assert not died_by_itself, self._process.stderr.read() if self._process.stderr else ""
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 @contextmanager

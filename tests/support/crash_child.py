@@ -1,4 +1,4 @@
-"""A process that is killed. Prints what was acknowledged."""
+"""A process that is killed: `python -m tests.support.crash_child ROLE HOME TENANT`. Prints what was acknowledged."""
 
 from __future__ import annotations
 
@@ -75,3 +75,7 @@ def _record_until_acknowledged(grandbo: Grandbo, tenant: str, finding: dict[str,
         else:
             print(json.dumps(recorded.acknowledgement.as_dict()), flush=True)
             return
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
