@@ -7,6 +7,7 @@ rows, multiplied: an entry and its postings under a new id and title, a vector o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import threading
@@ -29,6 +30,7 @@ from scripts.bench_timing import in_turn, progress, ratio, spread
 
 from grandbo.embedding import RECIPE, Embedder, Kind, Stamp, windows
 from grandbo.embedding.local import LocalProvider
+from grandbo.errors import TopicTooShort
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.memory.policy import DEFAULT_POLICY
 from grandbo.recall.counting import Counting
@@ -222,7 +224,7 @@ class Sizes:
     def recall(self, made: Made, rounds: int) -> dict[str, Any]:
         """Governed recall, embedding excluded, against the hand-written floor over the same rows; in turn."""
         memory = made.memory
-        topics = [self._sentence(9) for _ in range(rounds)]
+        topics = self._topics(rounds)
         asked = [self.grandbo.meaning.of(topic).vector for topic in topics]
         words = [list(dict.fromkeys(terms(topic))) for topic in topics]
         with self.admin() as conn:
@@ -248,6 +250,16 @@ class Sizes:
             found["uncounted_ms"] = self._uncounted(memory, topics)
         self.grandbo.receipts.flush()
         return found
+
+    def _topics(self, count: int) -> list[str]:
+        """So many sentences that may be asked: some say too little."""
+        topics: list[str] = []
+        while len(topics) < count:
+            sentence = self._sentence(9)
+            with contextlib.suppress(TopicTooShort):
+                check_question(sentence)
+                topics.append(sentence)
+        return topics
 
     def _found_of_exact(self, memory: TenantMemory, topics: list[str]) -> dict[str, Any]:
         """How much of the 25 of either exact list is in the list of the scan."""
