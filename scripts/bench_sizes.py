@@ -175,6 +175,7 @@ class Sizes:
             for number in range(tenants):
                 memory = self._tenant(f"crowd-{number}")
                 copies.write(memory.tenant_id, of.entries, number=number)
+                self._sent_on(memory, of.entries)
                 made.append(Made(memory, of.entries))
                 rate = (number + 1) / (time.perf_counter() - started)
                 left = (tenants - number - 1) / rate / 60
