@@ -18,10 +18,10 @@ from grandbo.embedding import Embedder, Kind
 from grandbo.errors import EmbedderRefused, EmbedderTransient
 from grandbo.library import Grandbo, TenantMemory
 from grandbo.storage.compiling import compile_statement
-from grandbo.storage.database import Database, Transaction
+from grandbo.storage.database import Database, Row, Transaction
 from grandbo.types import utc_now
 from grandbo.workers import embedding, pending
-from grandbo.workers.backlog import MAX_ATTEMPTS, BacklogCounts, RunningCounts, count_backlog
+from grandbo.workers.backlog import MAX_ATTEMPTS, BacklogCounts, RunningCounts, count_backlog, note_attempts
 from grandbo.workers.embedding import EmbeddingWorker
 from grandbo.workers.pending import Pending
 from tests.support.erasing import SECRET, secret_finding
@@ -501,6 +501,27 @@ class TestAtOnce:
         assert 2 == len(ends)
         own.embed()
         assert len(ids) + 5 == len(list(own.events(event_type="entry_embedded"))) == own.backlog().embedded
+
+    def test_a_refusal_is_noted_without_waiting_for_a_writer(self, own: TenantMemory, database: TestDatabase) -> None:
+        """Of an entry that is being changed nothing is noted, and of the other it is; to wait could be for ever."""
+        held, free = record(own, 2)
+        embedder = own._grandbo.embedder
+        assert embedder is not None
+        with database.as_admin() as conn, conn.transaction(force_rollback=True):
+            rows = conn.execute(
+                "SELECT entry_id, text_digest FROM grandbo.org_memory_entries WHERE tenant_id = %s", (own.tenant_id,)
+            ).fetchall()
+            conn.execute("SELECT 1 FROM grandbo.org_memory_entries WHERE entry_id = %s FOR UPDATE", (held,))
+            failed: list[tuple[Row, str]] = [
+                ({"entry_id": entry_id, "text_digest": digest}, "embedder_refused") for entry_id, digest in rows
+            ]
+            note_attempts(own._database, own.tenant_id, embedder.stamp.id, failed, utc_now())
+            noted = conn.execute(
+                "SELECT entry_id FROM grandbo.org_memory_embedding_attempts WHERE tenant_id = %s", (own.tenant_id,)
+            ).fetchall()
+
+        assert 2 == len(rows)
+        assert [(free,)] == noted
 
 
 class TestRunningCounts:
