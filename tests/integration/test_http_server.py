@@ -25,7 +25,7 @@ from grandbo.http.server import listen
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.factories import make_finding
 from tests.support.http import Reply, RunningServer, ServedAt, make_token, port_of, raw_exchange, running_http
-from tests.support.postgres import TestServer
+from tests.support.postgres import TestServer, run_home
 from tests.support.providers import words_embedder
 
 TOPIC = {"topic": "consumers lost their leases after the broker restarted"}
@@ -268,7 +268,8 @@ print("closed", flush=True)
 
 
 def _start(database_url: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "GRANDBO_DATABASE_URL": database_url, "GRANDBO_EMBEDDER": "none"}
+    ours = {"GRANDBO_DATABASE_URL": database_url, "GRANDBO_EMBEDDER": "none", "GRANDBO_HOME": str(run_home())}
+    environment = {**os.environ, **ours}
     return subprocess.Popen(
         [sys.executable, "-c", _PROGRAM], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

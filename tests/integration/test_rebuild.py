@@ -21,7 +21,7 @@ from grandbo.errors import EventUnreadable
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.factories import make_finding
 from tests.support.histories import History
-from tests.support.postgres import TestDatabase, TestServer
+from tests.support.postgres import TestDatabase, TestServer, run_home
 from tests.support.providers import words_embedder
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ class TestReplay:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.rebuild_child", database.service, memory.tenant.name],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={**os.environ, "GRANDBO_HOME": str(run_home()), **environment},
             capture_output=True,
             text=True,
             check=False,

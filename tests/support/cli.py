@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from grandbo.cli.main import app
 from tests.support.embedded import SOURCES
+from tests.support.postgres import run_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,12 @@ class Finished:
 
 
 class Cli:
-    """Calls `grandbo` with one environment."""
+    """Calls `grandbo` with one environment; its home is that of the run, unless told otherwise."""
 
     def __init__(self, **variables: str) -> None:
-        self.variables = {name: value for name, value in variables.items() if value}
+        # Never the home of whoever runs the tests: on a bare machine it has no keyring for the keys in the database.
+        home = {"GRANDBO_HOME": str(run_home())}
+        self.variables = home | {name: value for name, value in variables.items() if value}
 
     def __call__(self, *arguments: object, stdin: str | bytes | None = None, **variables: str) -> Finished:
         """Run a command in this process."""

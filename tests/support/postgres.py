@@ -24,7 +24,7 @@ TEMPLATE = "grandbo"
 
 
 @cache
-def _home() -> Path:
+def run_home() -> Path:
     """The home of this run: no test makes keys in the home of whoever runs it."""
     home = tempfile.mkdtemp(prefix="grandbo-tests-home-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
@@ -42,7 +42,7 @@ class TestDatabase:
 
     def settings(self, **overrides: object) -> Settings:
         """Settings of a service on this database."""
-        return Settings.load(**{"database_url": self.service, "embedder": "none", "home": _home(), **overrides})
+        return Settings.load(**{"database_url": self.service, "embedder": "none", "home": run_home(), **overrides})
 
     def as_admin(self) -> psycopg.Connection[tuple[object, ...]]:
         """A superuser's connection, for what no role of Grandbo may do."""
