@@ -8,7 +8,7 @@ and scores are those of the rankings: folding moves nothing and ranks nothing an
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,8 +25,6 @@ from grandbo.storage.tables import entries, links, revisions
 from grandbo.storage.tenancy import of_tenant
 
 _ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
-# A dispute or a status is a label that must not vanish in another's place.
-_LABEL = ("status", "disputed")
 Key = tuple[Any, ...]
 _BODIES = {
     View.LIVE: sa.select(entries.c.entry_id, entries.c.body).where(of_tenant(entries), entries.c.entry_id == _ids),
@@ -60,24 +58,27 @@ def look_around(
     position: int,
     rows: Sequence[Row],
     *,
-    alike: Sequence[UUID] = (),
+    meanwhile: Callable[[], Sequence[UUID]] = tuple,
     ends: bool = False,
 ) -> Around:
     """
     Read it, as it was at the position, in one round trip of the same snapshot.
 
     Args:
-        alike: the entries whose bodies are wanted too.
+        meanwhile: work for the time in which the server looks; gives the entries whose bodies are wanted too.
         ends: nothing is read after this; the transaction ends with it.
     """
+    where = {"tenant_id": tenant_id, "position": position}
+
+    def steps() -> Iterator[Step]:
+        yield _around_query(view), {**where, "ids": [row["entry_id"] for row in rows]}
+        if wanted := meanwhile():
+            yield _BODIES[view], {**where, "ids": list(wanted)}
+
     if not rows:
         return Around({}, Heard({}, {}), {})
-    where = {"tenant_id": tenant_id, "position": position}
-    steps: list[Step] = [(_around_query(view), {**where, "ids": [row["entry_id"] for row in rows]})]
-    if alike:
-        steps.append((_BODIES[view], {**where, "ids": list(alike)}))
     # The reader of live recall sees entries alone; links and verdicts are read by the role that began.
-    found = transaction.batch(steps, commit=ends, as_role="auditor" if view is View.LIVE else None)
+    found = transaction.batch(steps(), commit=ends, as_role="auditor" if view is View.LIVE else None)
     known: defaultdict[str, list[Row]] = defaultdict(list)
     for row in found[0]:
         known[row["what"]].append(row)
@@ -86,7 +87,7 @@ def look_around(
         pairs[row["entry_id"]].add(row["other"])
         pairs[row["other"]].add(row["entry_id"])
     duplicates = {entry_id: frozenset(others) for entry_id, others in pairs.items()}
-    bodies = {row["entry_id"]: row["body"] for row in found[1]} if alike else {}
+    bodies = {row["entry_id"]: row["body"] for rows_of_bodies in found[1:] for row in rows_of_bodies}
     return Around(duplicates, Heard.of_rows(known["voices"], known["resolved"]), bodies)
 
 
@@ -124,12 +125,16 @@ def words_keys(rows: Sequence[Row]) -> list[Key]:
     The same claim has the same words. Summaries are long: they are looked at where everything before them is equal.
     """
     short = [_short_key(row) for row in rows]
+    if len(set(short)) == len(short):
+        return short
     often = Counter(short)
     return [(*key, words_of(row["summary"])) if often[key] > 1 else key for row, key in zip(rows, short, strict=True)]
 
 
 def may_restate(rows: Sequence[Row], keys: Sequence[Key]) -> list[UUID]:
     """The entries of which only their bodies tell whether one restates another: bodies are long and seldom needed."""
+    if len(set(keys)) == len(keys):
+        return []
     groups: defaultdict[Key, list[Row]] = defaultdict(list)
     for row, key in zip(rows, keys, strict=True):
         groups[key].append(row)
@@ -149,6 +154,9 @@ def fold(rows: Sequence[Row], keys: Sequence[Key], around: Around) -> list[tuple
     duplicate; that makes the same claim; or that has the same words in title and summary, with a body that adds
     nothing. Of several, the best.
     """
+    if not around.duplicates and len(set(keys)) == len(keys):
+        # As nearly always: nothing is linked, and no two say the same.
+        return [(row, ()) for row in rows]
     kept: list[tuple[Row, list[UUID]]] = []
     by_key: defaultdict[Key, list[int]] = defaultdict(list)
     place_of: dict[UUID, int] = {}
@@ -170,12 +178,13 @@ def fold(rows: Sequence[Row], keys: Sequence[Key], around: Around) -> list[tuple
 
 
 def _label(row: Row) -> Key:
-    return tuple(row[name] for name in _LABEL)
+    """What must not vanish in another's place."""
+    return row["status"], row["disputed"]
 
 
 def _short_key(row: Row) -> Key:
-    setting = (row["kind"], row["service"], row["namespace"], tuple(row["applicability"]))
-    return (*_label(row), *setting, words_of(row["title"]))
+    applies_to = tuple(row["applicability"])
+    return (*_label(row), row["kind"], row["service"], row["namespace"], applies_to, words_of(row["title"]))
 
 
 def _adds_nothing(row: Row, kept: Row, bodies: Mapping[UUID, str]) -> bool:

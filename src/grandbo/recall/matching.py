@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -19,9 +20,19 @@ def open_follow_ups(evidence: list[dict[str, str]]) -> int:
 
 
 def match_of(
-    row: Row, fused: Fused[int] | None, record: Record, instant: datetime, restated: tuple[UUID, ...] = ()
+    row: Row,
+    fused: Fused[int] | None,
+    rarest_first: Sequence[str],
+    record: Record,
+    instant: datetime,
+    restated: tuple[UUID, ...] = (),
 ) -> Match:
-    """The match that a row of recall is, at an instant; without what the lists gave it, one that was not matched."""
+    """
+    The match that a row of recall is, at an instant; without what the lists gave it, one that was not matched.
+
+    Args:
+        rarest_first: the terms of the topic.
+    """
     evidence = json.loads(row["evidence"])
     by_words, by_meaning = (None, None) if fused is None else fused.parts
     return Match(
@@ -50,12 +61,12 @@ def match_of(
         applies_to=tuple(row["applicability"]),
         expired=row["expires_at"] <= instant,
         score=0.0 if fused is None else fused.score,
-        lexical=None if by_words is None else Lexical(row["lexical_rank"], _rarest_first(row), by_words),
+        lexical=None if by_words is None else Lexical(row["lexical_rank"], _matched(row, rarest_first), by_words),
         semantic=None if by_meaning is None else Semantic(row["semantic_rank"], row["distance"], by_meaning),
         restated_ids=restated,
     )
 
 
-def _rarest_first(row: Row) -> tuple[str, ...]:
+def _matched(row: Row, rarest_first: Sequence[str]) -> tuple[str, ...]:
     matched = set(row["matched_terms"])
-    return tuple(term for term in row["rarest_first"] if term in matched)
+    return tuple(term for term in rarest_first if term in matched)

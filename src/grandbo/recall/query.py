@@ -14,17 +14,17 @@ import sqlalchemy as sa
 from grandbo.errors import MomentUnknown
 from grandbo.events.log import Head
 from grandbo.events.models import Policy
-from grandbo.fusion import Fused, fuse, nearness
 from grandbo.memory.policy import may, require, visible_tiers
 from grandbo.memory.restating import FOLD_VERSION
 from grandbo.memory.tenants import HEAD_AND_POLICY, standing_of
 from grandbo.recall.answer import Answer, EmptyReason, Excluded, Match, Mode, Searched
 from grandbo.recall.counting import Counting, Counts, are_more_than, count_then
-from grandbo.recall.folding import fold, look_around, may_restate, words_keys
+from grandbo.recall.folding import fold, look_around
 from grandbo.recall.matching import match_of
 from grandbo.recall.meaning import Meaning, TopicVector
 from grandbo.recall.moment import AsOf, resolve
 from grandbo.recall.question import Question
+from grandbo.recall.ranking import Ranking
 from grandbo.recall.receipts import Receipt, ReceiptWriter, matches_kept
 from grandbo.recall.scan import Scan, Scanning, scan_of
 from grandbo.recall.scope import Scope
@@ -221,9 +221,10 @@ def answer_in(
         shown = {"lexical": "lexical" in signals, "semantic": "semantic" in signals}
         scan = None if counts is None else counts.applied(setting.scan)
         rows = transaction.execute(recall_query(scope.shape, setting.view, **shown, scan=scan), params)
-    matches = _matches(transaction, setting, rows, question.limit, ends=ends)
+    ranking = Ranking(rows, policy, folds=setting.folds)
+    matches = _matches(transaction, setting, ranking, question.limit, ends=ends)
     floor = _floor(transaction, setting) if signals and not matches and policy.floor else ()
-    searched = _searched(rows, signals, vector, matches, scope, is_large=counts is not None)
+    searched = _searched(ranking.counts, signals, vector, matches, scope, is_large=counts is not None)
     return Answer(matches, searched, setting.position, scope.instant, new_id(), floor)
 
 
@@ -263,7 +264,7 @@ def _floor(transaction: Transaction, setting: Setting) -> tuple[Match, ...]:
     ordered = sorted(rows, key=lambda row: (row["verified_at"] is None, _age(row), row["entry_id"]))
     around = look_around(transaction, setting.scope.tenant_id, setting.view, setting.position, ordered)
     instant = setting.scope.instant
-    return tuple(match_of(row, None, around.record_of(row), instant) for row in ordered)
+    return tuple(match_of(row, None, (), around.record_of(row), instant) for row in ordered)
 
 
 def _age(row: Row) -> float:
@@ -296,40 +297,24 @@ def parameters(question: Question, setting: Setting, vector: TopicVector) -> dic
 
 
 def _matches(
-    transaction: Transaction, setting: Setting, rows: list[Row], limit: int, *, ends: bool
+    transaction: Transaction, setting: Setting, ranking: Ranking, limit: int, *, ends: bool
 ) -> tuple[Match, ...]:
     """The best of what was found, each with what restates it folded in."""
-    # By the number that an id is: ids are compared and looked up some hundred times here, and take ten times as long.
-    rows_by_id = {row["entry_id"].int: row for row in rows if row["entry_id"] is not None}
-    fused = {found.item: found for found in _fused(rows_by_id, setting.policy)}
-    ranked = [rows_by_id[number] for number in fused]
-    keys = words_keys(ranked) if setting.folds else []
     where = (transaction, setting.scope.tenant_id, setting.view, setting.position)
-    around = look_around(*where, ranked, alike=may_restate(ranked, keys) if setting.folds else (), ends=ends)
-    kept = fold(ranked, keys, around) if setting.folds else [(row, ()) for row in ranked]
+    around = look_around(*where, ranking.found, meanwhile=ranking.make, ends=ends)
+    kept = fold(ranking.ranked, ranking.keys, around) if setting.folds else [(row, ()) for row in ranking.ranked]
     instant = setting.scope.instant
     return tuple(
-        match_of(row, fused[row["entry_id"].int], around.record_of(row), instant, restated)
+        match_of(row, ranking.fused_of(row), ranking.rarest_first, around.record_of(row), instant, restated)
         for row, restated in kept[:limit]
     )
-
-
-def _fused(found: dict[int, Row], policy: Policy) -> list[Fused[int]]:
-    """The lists by words and by meaning, fused; entries by the number that their id is."""
-    lexical = sorted((row["lexical_rank"], key) for key, row in found.items() if row["lexical_rank"] is not None)
-    semantic = sorted((row["semantic_rank"], key) for key, row in found.items() if row["semantic_rank"] is not None)
-    rankings = [
-        [(key, float(found[key]["lexical_score"])) for _, key in lexical],
-        [(key, nearness(found[key]["distance"])) for _, key in semantic],
-    ]
-    return fuse(rankings, k=policy.rrf_k, emphasis=policy.rrf_emphasis, limit=len(found))
 
 
 _NO_COUNTS = {"eligible": 0, "inapplicable": 0, "embedded": None, "near_misses": 0, "nearest_beyond": None}
 
 
 def _searched(
-    rows: list[Row],
+    found: Row | None,
     signals: tuple[str, ...],
     vector: TopicVector,
     matches: tuple[Match, ...],
@@ -337,7 +322,7 @@ def _searched(
     *,
     is_large: bool,
 ) -> Searched:
-    counts: dict[str, Any] = rows[0] if rows else _NO_COUNTS
+    counts: dict[str, Any] = _NO_COUNTS if found is None else found
     embedded = counts["embedded"]
     return Searched(
         signals=signals,
@@ -349,7 +334,7 @@ def _searched(
         near_misses=counts["near_misses"],
         nearest_beyond=counts["nearest_beyond"],
         excluded=Excluded(counts["inapplicable"], scope.unreadable),
-        empty_reason=None if matches else _why_empty(counts, vector, ran=bool(rows)),
+        empty_reason=None if matches else _why_empty(counts, vector, ran=found is not None),
         scan="signatures" if is_large else "exact",
     )
 

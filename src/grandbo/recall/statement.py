@@ -80,9 +80,9 @@ def recall_query(
     """
     The statement for one shape of scope, one view, the signals that run, and for a large scope how it is scanned.
 
-    Gives at least one row. Each has the counts (`eligible`, `inapplicable`, `embedded`, `near_misses`,
-    `nearest_beyond`), the topic's terms `rarest_first`, and, unless nothing matched, one candidate with its rank in
-    either list, the score and terms of words, and the distance.
+    Gives one row without an `entry_id`, of the counts (`eligible`, `inapplicable`, `embedded`, `near_misses`,
+    `nearest_beyond`) and the topic's terms `rarest_first`; and one of each candidate with its rank in either list, the
+    score and terms of words, and the distance.
     """
     standing = None
     if scan is None:
@@ -116,7 +116,8 @@ def recall_query(
     found = rows_behind(view, candidate, _ROW_COLUMNS).cte("found")
     once = size.join(near, sa.true()).join(rarities, sa.true())
     counts = (size.c.eligible, size.c.inapplicable)
-    return sa.select(*counts, near, rarities, found).select_from(once.outerjoin(found, sa.true()))
+    # A row of its own: beside each candidate the counts would be sent, and read, fifty times.
+    return sa.select(*counts, near, rarities, found).select_from(once.outerjoin(found, sa.false(), full=True))
 
 
 @lru_cache(maxsize=64)
