@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 from grandbo.recall.scan import Scan
 from grandbo.recall.scope import Scope, Shape, in_scope, visible
-from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope
+from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope, vectors_of
 from grandbo.storage.database import Transaction
-from grandbo.storage.tables import embeddings, entries
+from grandbo.storage.tables import entries
 from grandbo.storage.tenancy import of_tenant
 
 _DEEPEST = 20_000
@@ -195,9 +195,10 @@ def _then_query(shape: Shape) -> sa.Select[Any]:
 @lru_cache(maxsize=64)
 def _embedded_query(view: View, shape: Shape) -> sa.Select[Any]:
     eligible = entries_in_scope(view, shape).cte("eligible").prefix_with("MATERIALIZED", dialect="postgresql")
+    vectors = vectors_of(view)
     return sa.select(sa.func.count().label("embedded")).where(
-        vectors_in_scope(view, shape, eligible),
-        embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text),
+        vectors_in_scope(vectors, view, shape, eligible),
+        vectors.c.stamp == sa.bindparam("stamp", type_=sa.Text),
         # Every entry with vectors has a first window.
-        embeddings.c.window_no == 0,
+        vectors.c.window_no == 0,
     )

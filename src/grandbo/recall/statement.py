@@ -31,6 +31,7 @@ from grandbo.recall.view import (
     rows_behind,
     standing_then,
     vectors_in_scope,
+    vectors_of,
 )
 from grandbo.recall.words import no_words, words_list, words_list_of_large
 from grandbo.storage.tables import embeddings, entries, revisions
@@ -70,7 +71,7 @@ _FIRST_AMONG = 5
 
 _Double: sa.Double[float] = sa.Double()
 _Topic = sa.bindparam("vector", type_=Vector())
-_of_space = embeddings.c.stamp == sa.bindparam("stamp", type_=sa.Text)
+_Stamp = sa.bindparam("stamp", type_=sa.Text)
 
 
 @lru_cache(maxsize=64)
@@ -188,12 +189,13 @@ def _lexical_floor(size: sa.CTE, semantic_list: sa.CTE, near: sa.CTE) -> sa.Colu
 
 def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None) -> tuple[sa.CTE, sa.CTE]:
     cutoff = sa.bindparam("cutoff", type_=_Double)
-    distance = embeddings.c.vector.op("<=>", return_type=_Double)(_Topic)
-    found = sa.select(embeddings.c.entry_id, embeddings.c.window_no, distance.label("distance"))
     if scan is None:
-        found = found.where(vectors_in_scope(view, shape, eligible), _of_space)
+        vectors = vectors_of(view)
+        found = sa.select(vectors.c.entry_id, vectors.c.window_no, _to_topic(vectors).label("distance")).where(
+            vectors_in_scope(vectors, view, shape, eligible), vectors.c.stamp == _Stamp
+        )
     else:
-        found = _each_measured(view, _survivors(shape, view, eligible, scan), distance)
+        found = _each_measured(view, _survivors(shape, view, eligible, scan))
     # Materialized before it is grouped: otherwise the server sorts whole rows, vectors and all, on disk.
     measured = materialized(found, "measured")
     # Only what is near is grouped: of a large memory that is a small part, and grouping costs as much as measuring.
@@ -214,8 +216,7 @@ def _semantic_list(shape: Shape, view: View, eligible: sa.CTE, scan: Scan | None
 
 def _with_titles(view: View, texts: sa.CTE) -> sa.CTE:
     """The same entries, each with the distance of its title alone where that is nearer, in the order of that."""
-    to_title = embeddings.c.vector.op("<=>", return_type=_Double)(_Topic)
-    title = sa.select(to_title).where(
+    title = sa.select(_to_topic(embeddings)).where(
         of_tenant(embeddings),
         held_by_key(view, embeddings),
         embeddings.c.stamp == sa.bindparam("titles", type_=sa.Text),
@@ -232,10 +233,11 @@ def _with_titles(view: View, texts: sa.CTE) -> sa.CTE:
 def _survivors(shape: Shape, view: View, eligible: sa.CTE, scan: Scan) -> sa.CTE:
     """The vectors in scope whose signatures are nearest to the topic's."""
     # A sub-select, so that the topic's signature is made once.
-    bits = apart(embeddings.c.signature, sa.select(signature_of(_Topic)).scalar_subquery())
-    in_scope = sa.and_(vectors_in_scope(view, shape, eligible), _of_space)
+    vectors = vectors_of(view)
+    bits = apart(vectors.c.signature, sa.select(signature_of(_Topic)).scalar_subquery())
+    in_scope = sa.and_(vectors_in_scope(vectors, view, shape, eligible), vectors.c.stamp == _Stamp)
     survivors: sa.ColumnElement[int] = sa.literal_column(str(scan.survivors))
-    found = sa.select(embeddings.c.entry_id, embeddings.c.window_no).where(in_scope)
+    found = sa.select(vectors.c.entry_id, vectors.c.window_no).where(in_scope)
     if view is View.LIVE:
         # As many are as near as the last of the nearest among some, whichever these are: nothing is lost.
         among: sa.ColumnElement[int] = sa.literal_column(str(scan.survivors * _FIRST_AMONG))
@@ -244,19 +246,24 @@ def _survivors(shape: Shape, view: View, eligible: sa.CTE, scan: Scan) -> sa.CTE
         found = found.where(bits <= sa.func.coalesce(last, sa.literal_column("'Infinity'::float8")))
     return materialized(
         # Printed: the server then knows that they are few.
-        found.order_by(bits, embeddings.c.entry_id, embeddings.c.window_no).limit(survivors),
+        found.order_by(bits, vectors.c.entry_id, vectors.c.window_no).limit(survivors),
         "survivor",
     )
 
 
-def _each_measured(view: View, survivor: sa.CTE, distance: sa.ColumnElement[float]) -> sa.Select[Any]:
+def _to_topic(vectors: sa.FromClause) -> sa.ColumnElement[float]:
+    """How far each vector is from the topic's."""
+    return vectors.c.vector.op("<=>", return_type=_Double)(_Topic)
+
+
+def _each_measured(view: View, survivor: sa.CTE) -> sa.Select[Any]:
     """The survivors, each looked up by its key and measured."""
     one = (
-        sa.select(distance.label("distance"))
+        sa.select(_to_topic(embeddings).label("distance"))
         .where(
             of_tenant(embeddings),
             held_by_key(view, embeddings),
-            _of_space,
+            embeddings.c.stamp == _Stamp,
             embeddings.c.entry_id == survivor.c.entry_id,
             embeddings.c.window_no == survivor.c.window_no,
         )

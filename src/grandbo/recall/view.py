@@ -6,6 +6,7 @@ One statement serves both. What differs is here: where an entry's state is read,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Any
 
@@ -22,6 +23,10 @@ _Candidates = sa.bindparam("candidates", type_=sa.Integer)
 # As an offset it changes nothing, and keeps it one look for each term or entry. Else the server would, before it has
 # statistics of the tables or where few are looked for, rather read all postings, all vectors or the whole scope once.
 ONE_BY_ONE: sa.ColumnElement[int] = sa.literal_column("0")
+
+# What a scope asks of a revision, and a scan of a vector: what the indexes over the past have.
+_SCOPE = ("tenant_id", "entry_id", "status", "visibility", "kind", "service", "valid_from", "expires_at")
+_VECTOR = ("tenant_id", "stamp", "entry_id", "window_no", "signature", "vector")
 
 
 class View(Enum):
@@ -48,16 +53,33 @@ def held_by_key(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
     return stands_by_key(table) if view is View.LIVE else held(view, table)
 
 
+def held_then(table: sa.FromClause, names: tuple[str, ...], *, parameter: str = "position") -> sa.Subquery:
+    """
+    These columns of the rows of a temporal table that were valid at the position in this parameter.
+
+    What stands still and what was closed since lie in an index each, and are read apart: rows that were closed before
+    the position, of which there are the more the longer the history is, are not read at all.
+    """
+    return sa.union_all(
+        *(sa.select(*columns(table, names)).where(half) for half in _halves(table, parameter))
+    ).subquery()
+
+
+def _halves(table: sa.FromClause, parameter: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """What was valid at the position and still is, and what was and is no more."""
+    position = sa.bindparam(parameter, type_=_Position)
+    began = sa.and_(of_tenant(table), table.c.from_position <= position)
+    return sa.and_(began, table.c.to_position.is_(None)), sa.and_(began, table.c.to_position > position)
+
+
 def entries_in_scope(view: View, shape: Shape) -> sa.Select[Any]:
     """Ids of the entries in scope; where the asker names his systems, each with whether it applies to them."""
-    state = entries if view is View.LIVE else revisions
+    state = entries if view is View.LIVE else _stood(shape)
     columns: list[sa.ColumnElement[Any]] = [state.c.entry_id]
     if shape.by_context:
         columns.append(applicable(state).label("applies"))
     found = sa.select(*columns).where(in_scope(state, shape))
-    if shape.by_namespace:
-        found = found.where(of_namespace(state))
-    return found if view is View.LIVE else seen_since(found.where(held(view, revisions)))
+    return found.where(of_namespace(state)) if shape.by_namespace else found
 
 
 def standing_then(shape: Shape) -> sa.Select[Any]:
@@ -65,29 +87,48 @@ def standing_then(shape: Shape) -> sa.Select[Any]:
     All entries that stood in the asker's tiers at the position and that he may see now, each with whether it is in
     scope: `entry_id`, `in_scope`. Read once, where both are asked for.
     """
-    stood = sa.select(revisions.c.entry_id, in_scope(revisions, shape).label("in_scope"))
-    return seen_since(stood.where(visible(revisions), held(View.AS_OF, revisions)))
+    stood = _stood(shape)
+    return sa.select(stood.c.entry_id, in_scope(stood, shape).label("in_scope")).where(visible(stood))
 
 
-def seen_since(found: sa.Select[Any]) -> sa.Select[Any]:
-    """Of revisions those whose entry was not raised above the asker's tiers since: it is not shown as it was either."""
-    seen = revisions.alias("seen")
-    tiers = sa.bindparam("seen_tiers", type_=pg.ARRAY(sa.Text))
-    return found.join(seen, seen.c.entry_id == revisions.c.entry_id).where(
-        of_tenant(seen), held_at(seen, "seen_at"), seen.c.visibility == sa.any_(tiers)
-    )
-
-
-def vectors_in_scope(view: View, shape: Shape, eligible: sa.CTE) -> sa.ColumnElement[bool]:
+def _stood(shape: Shape) -> sa.Subquery:
     """
-    Which vectors may be measured.
+    What a scope asks of the revisions of then, but of those whose entry was raised above the asker's tiers since: it is
+    not shown as it was either.
+    """
+    names = (*_SCOPE, *(name for name, is_asked in _asked_besides(shape) if is_asked))
+    still, no_more = _halves(revisions, "position")
+    tiers = sa.bindparam("seen_tiers", type_=pg.ARRAY(sa.Text))
+    seen = held_then(revisions, ("entry_id", "visibility"), parameter="seen_at")
+    is_seen = sa.and_(seen.c.entry_id == revisions.c.entry_id, seen.c.visibility == sa.any_(tiers))
+    # Nobody asks from before the position: what stands still is what he sees now.
+    return sa.union_all(
+        sa.select(*columns(revisions, names)).where(still, revisions.c.visibility == sa.any_(tiers)),
+        sa.select(*columns(revisions, names)).where(no_more).join(seen, is_seen),
+    ).subquery("stood")
+
+
+def _asked_besides(shape: Shape) -> Iterator[tuple[str, bool]]:
+    yield "disputed", shape.by_disputed
+    yield "namespace", shape.by_namespace
+    yield from ((name, shape.by_context) for name in ("applies_systems", "applies_from", "applies_until"))
+
+
+def vectors_of(view: View) -> sa.FromClause:
+    """The vectors that this view reads, in all spaces."""
+    return embeddings if view is View.LIVE else held_then(embeddings, _VECTOR)
+
+
+def vectors_in_scope(vectors: sa.FromClause, view: View, shape: Shape, eligible: sa.CTE) -> sa.ColumnElement[bool]:
+    """
+    Which of the vectors of a view may be measured.
 
     A live one carries its entry's scope, unless more was asked than it carries; all others take it from the entries.
     """
-    in_eligible = embeddings.c.entry_id.in_(sa.select(eligible.c.entry_id))
+    is_live = vectors.c.to_position.is_(None) if view is View.LIVE else sa.true()
     if view is View.LIVE and shape.is_carried:
-        return sa.and_(in_scope(embeddings, shape), held(view, embeddings))
-    return sa.and_(of_tenant(embeddings), held(view, embeddings), in_eligible)
+        return sa.and_(in_scope(vectors, shape), is_live)
+    return sa.and_(of_tenant(vectors), is_live, vectors.c.entry_id.in_(sa.select(eligible.c.entry_id)))
 
 
 def rows_behind(view: View, candidate: sa.CTE, names: tuple[str, ...]) -> sa.Select[Any]:
@@ -103,6 +144,11 @@ def rows_behind(view: View, candidate: sa.CTE, names: tuple[str, ...]) -> sa.Sel
         .join(revisions, revisions.c.entry_id == candidate.c.entry_id)
         .where(of_tenant(revisions), held(view, revisions))
     )
+
+
+def columns(table: sa.FromClause, names: tuple[str, ...]) -> list[sa.ColumnElement[Any]]:
+    """Columns of a table by their names."""
+    return [table.c[name] for name in names]
 
 
 def _columns(view: View, table: sa.FromClause, names: tuple[str, ...]) -> list[sa.ColumnElement[Any]]:
