@@ -61,7 +61,7 @@ def held_then(table: sa.FromClause, names: tuple[str, ...], *, parameter: str = 
     the position, of which there are the more the longer the history is, are not read at all.
     """
     return sa.union_all(
-        *(sa.select(*columns(table, names)).where(half) for half in _halves(table, parameter))
+        *(sa.select(*_named(table, names)).where(half) for half in _halves(table, parameter))
     ).subquery()
 
 
@@ -103,8 +103,8 @@ def _stood(shape: Shape) -> sa.Subquery:
     is_seen = sa.and_(seen.c.entry_id == revisions.c.entry_id, seen.c.visibility == sa.any_(tiers))
     # Nobody asks from before the position: what stands still is what he sees now.
     return sa.union_all(
-        sa.select(*columns(revisions, names)).where(still, revisions.c.visibility == sa.any_(tiers)),
-        sa.select(*columns(revisions, names)).where(no_more).join(seen, is_seen),
+        sa.select(*_named(revisions, names)).where(still, revisions.c.visibility == sa.any_(tiers)),
+        sa.select(*_named(revisions, names)).where(no_more).join(seen, is_seen),
     ).subquery("stood")
 
 
@@ -146,7 +146,7 @@ def rows_behind(view: View, candidate: sa.CTE, names: tuple[str, ...]) -> sa.Sel
     )
 
 
-def columns(table: sa.FromClause, names: tuple[str, ...]) -> list[sa.ColumnElement[Any]]:
+def _named(table: sa.FromClause, names: tuple[str, ...]) -> list[sa.ColumnElement[Any]]:
     """Columns of a table by their names."""
     return [table.c[name] for name in names]
 
