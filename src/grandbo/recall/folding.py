@@ -68,6 +68,8 @@ def look_around(
         meanwhile: work for the time in which the server looks; gives the entries whose bodies are wanted too.
         ends: nothing is read after this; the transaction ends with it.
     """
+    if not rows:
+        return Around({}, Heard({}, {}), {})
     where = {"tenant_id": tenant_id, "position": position}
 
     def steps() -> Iterator[Step]:
@@ -75,8 +77,6 @@ def look_around(
         if wanted := meanwhile():
             yield _BODIES[view], {**where, "ids": list(wanted)}
 
-    if not rows:
-        return Around({}, Heard({}, {}), {})
     # The reader of live recall sees entries alone; links and verdicts are read by the role that began.
     found = transaction.batch(steps(), commit=ends, as_role="auditor" if view is View.LIVE else None)
     known: defaultdict[str, list[Row]] = defaultdict(list)
@@ -87,7 +87,7 @@ def look_around(
         pairs[row["entry_id"]].add(row["other"])
         pairs[row["other"]].add(row["entry_id"])
     duplicates = {entry_id: frozenset(others) for entry_id, others in pairs.items()}
-    bodies = {row["entry_id"]: row["body"] for rows_of_bodies in found[1:] for row in rows_of_bodies}
+    bodies = {row["entry_id"]: row["body"] for texts in found[1:] for row in texts}
     return Around(duplicates, Heard.of_rows(known["voices"], known["resolved"]), bodies)
 
 
@@ -125,7 +125,7 @@ def words_keys(rows: Sequence[Row]) -> list[Key]:
     The same claim has the same words. Summaries are long: they are looked at where everything before them is equal.
     """
     short = [_short_key(row) for row in rows]
-    if len(set(short)) == len(short):
+    if _all_differ(short):
         return short
     often = Counter(short)
     return [(*key, words_of(row["summary"])) if often[key] > 1 else key for row, key in zip(rows, short, strict=True)]
@@ -133,7 +133,7 @@ def words_keys(rows: Sequence[Row]) -> list[Key]:
 
 def may_restate(rows: Sequence[Row], keys: Sequence[Key]) -> list[UUID]:
     """The entries of which only their bodies tell whether one restates another: bodies are long and seldom needed."""
-    if len(set(keys)) == len(keys):
+    if _all_differ(keys):
         return []
     groups: defaultdict[Key, list[Row]] = defaultdict(list)
     for row, key in zip(rows, keys, strict=True):
@@ -154,8 +154,7 @@ def fold(rows: Sequence[Row], keys: Sequence[Key], around: Around) -> list[tuple
     duplicate; that makes the same claim; or that has the same words in title and summary, with a body that adds
     nothing. Of several, the best.
     """
-    if not around.duplicates and len(set(keys)) == len(keys):
-        # As nearly always: nothing is linked, and no two say the same.
+    if not around.duplicates and _all_differ(keys):
         return [(row, ()) for row in rows]
     kept: list[tuple[Row, list[UUID]]] = []
     by_key: defaultdict[Key, list[int]] = defaultdict(list)
@@ -175,6 +174,11 @@ def fold(rows: Sequence[Row], keys: Sequence[Key], around: Around) -> list[tuple
             kept[place][1].append(row["entry_id"])
         place_of[row["entry_id"]] = place
     return [(row, tuple(restated)) for row, restated in kept]
+
+
+def _all_differ(keys: Sequence[Key]) -> bool:
+    """As nearly always; then nothing need be grouped."""
+    return len(set(keys)) == len(keys)
 
 
 def _label(row: Row) -> Key:
