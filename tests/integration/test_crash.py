@@ -36,6 +36,7 @@ class Child:
         self.role = role
         self.ready = threading.Event()
         self.acknowledged: list[dict[str, Any]] = []
+        self._unreadable: list[str] = []
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.crash_child", role, str(home), TENANT],
             cwd=ROOT,
@@ -52,7 +53,11 @@ class Child:
             if line == "ready\n":
                 self.ready.set()
             elif line.endswith("\n"):
-                self.acknowledged.append(json.loads(line))
+                try:
+                    self.acknowledged.append(json.loads(line))
+                except ValueError:
+                    # Told by who kills it: an error in this thread would not say what the line was.
+                    self._unreadable.append(line)
 
     def wait_until_ready(self) -> None:
         """Wait for the process to have opened the memory; fail with its own words if it ended instead."""
@@ -68,6 +73,7 @@ class Child:
         self._process.wait(30)
         self._reader.join(30)
         assert not died_by_itself, self._process.stderr.read() if self._process.stderr else ""
+        assert [] == self._unreadable
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
