@@ -449,6 +449,16 @@ class TestTables:
         for table in sorted(tables, key=lambda table: table.name):
             assert _migrated(admin, schema, table.name) == _declared(table), table.name
 
+    @pytest.mark.parametrize("name", ["entries", "revisions", "terms", "embeddings"])
+    def test_what_recall_reads_is_vacuumed_soon_after_an_import(self, admin: Connection, name: str) -> None:
+        """By the server's own thresholds a memory of some hundred entries would never be."""
+        rows = admin.execute(
+            "SELECT unnest(reloptions) FROM pg_class WHERE oid = %s::regclass", (f"{SCHEMA}.org_memory_{name}",)
+        ).fetchall()
+
+        said = {str(row[0]) for row in rows}
+        assert {"autovacuum_vacuum_insert_threshold=100", "autovacuum_vacuum_insert_scale_factor=0.05"} <= said
+
     def test_no_table_is_unknown_to_either_side(self, admin: Connection) -> None:
         """What the statements do not know of is Alembic's version."""
         rows = admin.execute(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from grandbo.library import Grandbo
 from tests.support.cli import Cli, Finished
@@ -131,7 +132,8 @@ class TestDoctor:
 
         assert (0, True, []) == (doctor.code, doctor.document["ok"], _failed(doctor))
         names = {check["check"].split()[0] for check in doctor.document["checks"]}
-        assert {"settings", "server", "pgvector", "login", "walls", "schema", "clock", "embedder", "log"} <= names
+        assert {"settings", "server", "pgvector", "vacuum", "login", "walls", "schema", "clock", "log"} <= names
+        assert "embedder" in names
 
     def test_the_local_model_is_tried(self, cli: Cli) -> None:
         """It loads, and its vectors have the length that its stamp says; the backlog is counted."""
@@ -162,6 +164,17 @@ class TestDoctor:
         found: list[dict[str, Any]] = [check for check in doctor.document["checks"] if check["check"] == "walls"]
         assert (1, ["walls"]) == (doctor.code, _failed(doctor))
         assert table in found[0]["found"]
+
+    def test_a_server_that_vacuums_nothing_is_told_of(self, cli: Cli, clone: TestDatabase) -> None:
+        """Without counts of what was written no table is ever vacuumed; that warns, and fails nothing."""
+        name = conninfo_to_dict(clone.admin)["dbname"]
+        _admin(clone, f'ALTER DATABASE "{name}" SET track_counts = off')
+        doctor = cli("doctor", "--json")
+        _admin(clone, f'ALTER DATABASE "{name}" RESET track_counts')
+
+        found = {check["check"]: check for check in doctor.document["checks"]}
+        assert (0, "warn") == (doctor.code, found["vacuum"]["state"])
+        assert "track_counts" in found["vacuum"]["mend"]
 
     def test_a_database_without_the_schema_says_to_migrate(self, server: TestServer) -> None:
         """The doctor answers where nothing else would open."""

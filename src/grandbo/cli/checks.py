@@ -66,6 +66,11 @@ def check_server(facts: ServerFacts) -> Iterator[Check]:
     else:
         yield Check("server", "ok", f"PostgreSQL {facts.version}")
     yield _vector(facts.vector_version)
+    if facts.vacuums:
+        yield Check("vacuum", "ok", "tables are vacuumed and analysed by themselves")
+    else:
+        found = "off: recall slows down with every write, and the log is never frozen"
+        yield Check("vacuum", "warn", found, "Set autovacuum and track_counts to on.")
 
 
 def _vector(version: str | None) -> Check:

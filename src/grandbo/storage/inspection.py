@@ -25,7 +25,8 @@ SELECT current_setting('server_version_num')::int AS version_num,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version,
        rolname AS login, rolsuper AS is_superuser, rolbypassrls AS bypasses_rls,
        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-               WHERE n.nspname = %(schema)s AND pg_has_role(c.relowner, 'MEMBER')) AS owns_tables
+               WHERE n.nspname = %(schema)s AND pg_has_role(c.relowner, 'MEMBER')) AS owns_tables,
+       current_setting('autovacuum')::bool AND current_setting('track_counts')::bool AS vacuums
 FROM pg_roles WHERE rolname = current_user
 """
 
@@ -51,6 +52,7 @@ class ServerFacts:
     is_superuser: bool
     bypasses_rls: bool
     owns_tables: bool
+    vacuums: bool
     revision: str | None
     unwalled_tables: tuple[str, ...]
     clock_ahead: timedelta
@@ -64,7 +66,7 @@ def inspect_server(conninfo: str) -> ServerFacts:
         assert row is not None
         schemas = {"schemas": [SCHEMA, SCRATCH_SCHEMA], "tenant_list": TENANT_LIST}
         unwalled = tuple(str(found[0]) for found in conn.execute(_UNWALLED, schemas))
-        version_num, version, vector_version, login, is_superuser, bypasses_rls, owns_tables = row
+        version_num, version, vector_version, login, is_superuser, bypasses_rls, owns_tables, vacuums = row
         return ServerFacts(
             version_num=int(str(version_num)),
             version=str(version),
@@ -73,6 +75,7 @@ def inspect_server(conninfo: str) -> ServerFacts:
             is_superuser=bool(is_superuser),
             bypasses_rls=bool(bypasses_rls),
             owns_tables=bool(owns_tables),
+            vacuums=bool(vacuums),
             revision=migrate.service_revision(conn),
             unwalled_tables=unwalled,
             clock_ahead=_clock_ahead(conn),

@@ -32,6 +32,8 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     # Parallel workers talk through /dev/shm, which is 64 MB in many containers.
     "max_parallel_workers_per_gather": "0",
     "max_parallel_maintenance_workers": "0",
+    # An import is answered from at once; what a vacuum has not seen yet is read twice.
+    "autovacuum_naptime": "15s",
     "timezone": "UTC",
     "log_timezone": "UTC",
     # Keeps stored texts out of postgres.log, where erasing them would not reach.
