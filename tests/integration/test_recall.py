@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 import grandbo
 from grandbo.errors import EmbedderTransient, GrandboError, InvalidInput, LimitExceeded, TopicIsSlug, TopicTooShort
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.recall.receipts import BATCH, Receipt
+from grandbo.types import new_id
 from tests.support.factories import make_finding
 from tests.support.postgres import TestDatabase
 from tests.support.providers import Switchable, words_embedder
@@ -172,6 +177,15 @@ class TestScripts:
         assert ack.entry_id == memory.query_topic(topic, mode="words").matches[0].entry_id
 
 
+def _receipt_of(memory: TenantMemory, topic: str) -> Receipt:
+    """The receipt of a recall, which is kept from being written."""
+    made: list[Receipt] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memory._grandbo.receipts, "put", made.append)
+        memory.query_topic(topic)
+    return made[0]
+
+
 class TestReceipts:
     def test_a_receipt_is_kept_without_the_topic(self, memory: TenantMemory, database: TestDatabase) -> None:
         """Each recall leaves its position, parameters and ranks, and of the topic nothing but a keyed HMAC."""
@@ -188,6 +202,44 @@ class TestReceipts:
         assert answer.position == document["position"]
         assert [str(match.entry_id) for match in answer.matches] == [m["entry_id"] for m in document["matches"]]
         assert "leases" not in json.dumps(document)
+
+    def test_a_receipt_is_kept_as_it_was_made(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """To the last digit of a score and the last microsecond of a time, on its way through a document."""
+        memory.record_finding(make_finding())
+        made = _receipt_of(memory, "consumers lost their leases")
+        memory._grandbo.receipts.put(made)
+        memory._grandbo.receipts.flush()
+
+        with database.as_admin() as conn:
+            row = conn.execute(
+                "SELECT position, instant, principal, parameters, searched, matches, made_at, took_us"
+                " FROM grandbo.org_memory_receipts WHERE receipt_id = %s",
+                (made.receipt_id,),
+            ).fetchone()
+        kept = (made.position, made.instant, made.principal, made.parameters, made.searched, made.matches)
+        assert (*kept, made.made_at, made.took_us) == row
+
+    def test_receipts_of_many_at_once_are_each_kept_once(self, memory: TenantMemory, database: TestDatabase) -> None:
+        """More than two batches from four threads, each of which has what it put written now and then."""
+        memory.record_finding(make_finding())
+        receipts, made = memory._grandbo.receipts, _receipt_of(memory, "consumers lost their leases")
+        ids = [[new_id() for _ in range(BATCH // 2 + 30)] for _ in range(4)]
+
+        def put(mine: list[UUID]) -> None:
+            for number, receipt_id in enumerate(mine):
+                receipts.put(replace(made, receipt_id=receipt_id))
+                if number % 50 == 0:
+                    receipts.flush()
+            receipts.flush()
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(put, ids))
+
+        with database.as_admin() as conn:
+            rows = conn.execute(
+                "SELECT receipt_id FROM grandbo.org_memory_receipts WHERE tenant_id = %s", (memory.tenant_id,)
+            ).fetchall()
+        assert sorted(str(each) for mine in ids for each in mine) == sorted(str(row[0]) for row in rows)
 
 
 class TestByName:

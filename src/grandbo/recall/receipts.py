@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import queue
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +36,18 @@ QUEUE_LIMIT = 5_000
 BATCH = 200
 LINGER_SECONDS = 0.2
 
-_INSERT = sa.insert(receipts).values({column.name: sa.bindparam(column.name) for column in receipts.c})
+# What all receipts of a batch have in common; whatever else a row has comes in one document, and one statement.
+_COMMON = ("tenant_id", "key_epoch")
+_OWN = [sa.column(column.name, column.type) for column in receipts.c if column.name not in _COMMON]
+_made = (
+    sa.func.jsonb_to_recordset(sa.bindparam("made", type_=pg.JSONB))
+    .table_valued(*_OWN, name="made")
+    .render_derived(with_types=True)
+)
+_INSERT = sa.insert(receipts).from_select(
+    [*_COMMON, *(column.name for column in _OWN)],
+    sa.select(TENANT, sa.bindparam("key_epoch", type_=sa.Integer), *_made.c),
+)
 _served = (
     sa.func.unnest(
         sa.bindparam("entries", type_=pg.ARRAY(sa.Uuid)),
@@ -137,6 +147,8 @@ class ReceiptWriter:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue: queue.Queue[Receipt | _Mark] = queue.Queue(QUEUE_LIMIT)
+        # Set where the thread shall not linger: a batch is full, or a mark waits.
+        self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
         self._start_lock = threading.Lock()
         self.dropped = 0
@@ -150,13 +162,15 @@ class ReceiptWriter:
         except queue.Full:
             self.dropped += 1
             log.error("receipt_dropped", reason="queue_full", dropped=self.dropped)
+        if self._queue.qsize() >= BATCH:
+            self._hurry.set()
 
     def flush(self) -> None:
         """Wait until everything put so far is written or counted as dropped."""
         thread = self._thread
         if thread is not None:
             mark = _Mark()
-            self._queue.put(mark)
+            self._put_mark(mark)
             while thread.is_alive() and not mark.written.wait(1.0):
                 pass  # a thread that ended will never say so
 
@@ -164,9 +178,13 @@ class ReceiptWriter:
         """Write what is queued and end the thread."""
         thread = self._thread
         if thread is not None:
-            self._queue.put(_Mark(is_end=True))
+            self._put_mark(_Mark(is_end=True))
             thread.join()
             self._thread = None
+
+    def _put_mark(self, mark: _Mark) -> None:
+        self._queue.put(mark)
+        self._hurry.set()
 
     def _ensure_thread(self) -> None:
         with self._start_lock:
@@ -187,17 +205,23 @@ class ReceiptWriter:
         """
         Wait for a receipt, then a moment longer for others, unless a mark says to write at once.
 
-        One transaction for each recall would compete with the recalls themselves for the processor.
+        One transaction for each recall would compete with the recalls themselves for the processor; so would a thread
+        that wakes for each.
         """
         batch: list[Receipt] = []
         item = self._queue.get()
-        deadline = time.monotonic() + LINGER_SECONDS
+        if not isinstance(item, _Mark):
+            self._hurry.wait(LINGER_SECONDS)
+        # Before what it is about is taken: set again after this, it at worst cuts the next moment short.
+        self._hurry.clear()
         while not isinstance(item, _Mark):
             batch.append(item)
             if len(batch) == BATCH:
+                # Whatever stands behind has lingered too, a mark among it perhaps.
+                self._hurry.set()
                 return batch, None
             try:
-                item = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
+                item = self._queue.get_nowait()
             except queue.Empty:
                 return batch, None
         return batch, item
@@ -218,8 +242,9 @@ class ReceiptWriter:
         with self._database.transaction("writer", tenant_id) as transaction:
             keys, mine = self._prepared(transaction, tenant_id, mine)
             key = keys[0]
-            rows = [(_INSERT, _row(receipt, key["epoch"], bytes(key["key"]))) for receipt in mine]
-            transaction.batch([*rows, (_INSERT_ENTRIES, _entry_rows(tenant_id, mine))])
+            made = [_row(receipt, bytes(key["key"])) for receipt in mine]
+            rows = {"tenant_id": tenant_id, "key_epoch": key["epoch"], "made": made}
+            transaction.batch([(_INSERT, rows), (_INSERT_ENTRIES, _entry_rows(tenant_id, mine))])
 
     @staticmethod
     def _prepared(
@@ -258,18 +283,16 @@ def _entry_rows(tenant_id: UUID, mine: Sequence[Receipt]) -> dict[str, Any]:
     }
 
 
-def _row(receipt: Receipt, epoch: int, key: bytes) -> dict[str, Any]:
+def _row(receipt: Receipt, key: bytes) -> dict[str, Any]:
     return {
-        "tenant_id": receipt.tenant_id,
-        "receipt_id": receipt.receipt_id,
+        "receipt_id": str(receipt.receipt_id),
         "position": receipt.position,
-        "instant": receipt.instant,
+        "instant": receipt.instant.isoformat(),
         "principal": receipt.principal,
-        "key_epoch": epoch,
-        "topic_hmac": topic_hmac(key, receipt.topic),
+        "topic_hmac": f"\\x{topic_hmac(key, receipt.topic).hex()}",
         "parameters": receipt.parameters,
         "searched": receipt.searched,
         "matches": receipt.matches,
-        "made_at": receipt.made_at,
+        "made_at": receipt.made_at.isoformat(),
         "took_us": receipt.took_us,
     }
