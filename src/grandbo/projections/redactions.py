@@ -12,12 +12,14 @@ from dataclasses import replace
 from uuid import UUID
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.events.erasures import EntryErased, EntryRedacted, RedactedEvent
 from grandbo.events.log import RecordedEvent, recorded_event
 from grandbo.events.parts import EventBody
 from grandbo.events.registry import parse_body
 from grandbo.events.sealing import Keys
+from grandbo.events.subjects import SubjectErased
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Transaction
 from grandbo.storage.tables import embeddings, entries, events, links, revisions, terms
@@ -51,6 +53,19 @@ _ITS_ROWS = (
     sa.delete(links).where(of_tenant(links), links.c.from_entry == _entry),
 )
 
+_erases_streams = sa.or_(*(events.c.event_type == model.EVENT_TYPE for model in (EntryErased, SubjectErased)))
+_ERASURES = sa.select(events).where(of_tenant(events), _erases_streams).order_by(events.c.position)
+_gone = sa.func.unnest(
+    sa.bindparam("gone", type_=pg.ARRAY(sa.Uuid)), sa.bindparam("since", type_=pg.ARRAY(sa.BigInteger))
+)
+_gone_since = _gone.table_valued("entry_id", "position").render_derived()
+_ITS_LINKS_TO_ERASED = sa.delete(links).where(
+    of_tenant(links),
+    links.c.from_entry == _entry,
+    links.c.to_entry == _gone_since.c.entry_id,
+    links.c.from_position < _gone_since.c.position,
+)
+
 
 def what_is_left(transaction: Transaction, tenant_id: UUID, keys: Keys) -> Left:
     """By position, what is left of the events whose words were erased."""
@@ -82,12 +97,24 @@ def entry_stream(transaction: Transaction, tenant_id: UUID, entry_id: UUID, keys
 def remake_entry(
     transaction: Transaction, tenant_id: UUID, entry_id: UUID, stream: Iterable[RecordedEvent]
 ) -> dict[str, int]:
-    """Make the entry's rows anew from its events; gives how many words and vectors there are fewer of."""
+    """
+    Make the entry's rows anew from its events; gives how many words and vectors there are fewer of.
+
+    Links to what was erased since they were made are in none of its events: they are taken out again.
+    """
     key = {"tenant_id": tenant_id, "entry_id": entry_id}
     before = transaction.execute(_COUNTS, key)[0]
-    transaction.batch([*((statement, key) for statement in _ITS_ROWS), *steps_for(stream)])
+    erased = [recorded_event(row) for row in transaction.execute(_ERASURES, {"tenant_id": tenant_id})]
+    gone = [(UUID(stream), event.position) for event in erased for stream in _streams(event)]
+    since = {"gone": [stream for stream, _ in gone], "since": [position for _, position in gone]}
+    again = [*((statement, key) for statement in _ITS_ROWS), *steps_for(stream), (_ITS_LINKS_TO_ERASED, key | since)]
+    transaction.batch(again)
     after = transaction.execute(_COUNTS, key)[0]
     return {name: before[name] - after[name] for name in before}
+
+
+def _streams(event: RecordedEvent) -> tuple[str, ...]:
+    return event.data.streams if isinstance(event.data, EntryErased | SubjectErased) else ()
 
 
 def _erases(event: RecordedEvent, entry_id: UUID) -> bool:
