@@ -104,6 +104,7 @@ class Made:
 
     memory: TenantMemory
     entries: int
+    is_logged: bool = False
 
 
 class Sizes:
@@ -144,7 +145,7 @@ class Sizes:
         embedded = time.perf_counter() - started - imported
         self.figures.setdefault("import_per_second", {})[count] = round(count / imported)
         self.figures.setdefault("embedding_events_per_second", {})[count] = round(count / embedded)
-        return Made(memory, count)
+        return Made(memory, count, is_logged=True)
 
     def multiplied(self, of: Made, count: int, room: float) -> tuple[Made, dict[str, float]]:
         """
@@ -192,9 +193,9 @@ class Sizes:
         assert row is not None
         return int(row[0])
 
-    def _sent_on(self, memory: TenantMemory, count: int) -> None:
+    def _sent_on(self, memory: TenantMemory, count: int, *, more: int = 0) -> None:
         """
-        The head where it would stand had each entry been recorded and embedded.
+        The head where it would stand had each entry been recorded and embedded, and so many events more.
 
         A recall asks the head whether a scope can be large. A superuser moves it without the events; nothing verifies
         this tenant.
@@ -203,7 +204,7 @@ class Sizes:
             conn.execute("SET LOCAL session_replication_role = replica")
             conn.execute(
                 "UPDATE grandbo.org_memory_heads SET position = %s WHERE tenant_id = %s",
-                (2 * count, memory.tenant_id),
+                (2 * count + more, memory.tenant_id),
             )
 
     def admin(self) -> psycopg.Connection[Any]:
@@ -249,6 +250,7 @@ class Sizes:
         if first.scan == "signatures":
             found |= self._found_of_exact(memory, topics[: max(8, rounds // 4)])
             found["uncounted_ms"] = self._uncounted(memory, topics)
+            found["after_event_ms"] = self._after_event(made, topics)
         self.grandbo.receipts.flush()
         return found
 
@@ -287,13 +289,31 @@ class Sizes:
         }
 
     def _uncounted(self, memory: TenantMemory, topics: list[str]) -> dict[str, float]:
-        """A recall whose scope was not counted before, as the first one after each event."""
+        """A recall whose scope was not counted before, as the first one of a process."""
         took = []
         for topic in topics[:12]:
             question = check_question(topic)
             started = time.perf_counter()
             who = (self.grandbo.database, self.grandbo.meaning, self.grandbo.receipts, Counting())
             query_topic(*who, memory.tenant_id, memory.principal, question)
+            took.append(time.perf_counter() - started)
+        return spread(took)
+
+    def _after_event(self, made: Made, topics: list[str]) -> dict[str, float]:
+        """
+        The first recall after an event: someone verifies an entry.
+
+        Where the head was moved by hand, it is moved one on, and no entry has changed.
+        """
+        memory, took = made.memory, []
+        matches = memory.query_topic(topics[0]).matches
+        for number, topic in enumerate(topics[:12], start=1):
+            if made.is_logged:
+                memory.verify_entry(matches[number % len(matches)].entry_id, reason="A bench writes something.")
+            else:
+                self._sent_on(memory, made.entries, more=number)
+            started = time.perf_counter()
+            memory.query_topic(topic)
             took.append(time.perf_counter() - started)
         return spread(took)
 

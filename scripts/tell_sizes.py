@@ -185,8 +185,9 @@ def _lasting(seconds: float) -> str:
 
 def _found_row(each: dict[str, Any]) -> str:
     meaning, words = each["meaning_found_at_25"], each["words_found_at_25"]
-    exact, uncounted = each["exact_ms"]["median"], each["uncounted_ms"]["median"]
-    return f"| {_of(each)} | {meaning} | {words} | {exact} | {each['recall_ms']['median']} | {uncounted} |"
+    times = ("exact_ms", "recall_ms", "after_event_ms", "uncounted_ms")
+    medians = (each[name]["median"] if name in each else "–" for name in times)  # noqa: RUF001
+    return f"| {_of(each)} | {meaning} | {words} | {' | '.join(map(str, medians))} |"
 
 
 def _short(scans: Sequence[dict[str, Any]]) -> str:
@@ -239,11 +240,11 @@ has no tenants, tiers, validity or counts, and measures every vector.
 No recall is cut off here; one that is served is refused after two seconds.
 
 Beyond 2,500 entries in scope not everything is measured ([recall.md](recall.md#a-large-scope)). Of the 25 first of
-either exact list, the share that is in the list of the scan; what an exact recall takes there; and what the first
-recall after an event takes, which counts the scope anew.
+either exact list, the share that is in the list of the scan; what an exact recall takes there; what the first recall
+after an event takes, which looks up what the event has changed; and the first of a process, which counts the scope.
 
-| entries | found, by meaning | found, by words | exact recall | recall | the first after an event |
-|---|---|---|---|---|---|
+| entries | found, by meaning | found, by words | exact recall | recall | the first after an event | the first |
+|---|---|---|---|---|---|---|
 {found}
 {short}
 **The data.** Texts are spans of the shipped sample incidents, about 62 words an entry. Vectors, of 384 numbers, are

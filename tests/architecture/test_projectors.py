@@ -17,6 +17,8 @@ from grandbo.events.erasures import EntryRedacted
 from grandbo.events.log import RecordedEvent
 from grandbo.events.registry import EVENT_TYPES
 from grandbo.projections.runner import PROJECTORS
+from grandbo.recall.since import ERASING
+from grandbo.storage.tables import embeddings, entries, revisions
 from tests.support.events import FORMS, golden_body
 
 PROJECTIONS = Path(__file__).parents[2] / "src" / "grandbo" / "projections"
@@ -108,6 +110,11 @@ def _value(value: object) -> object:
     return value.tobytes() if isinstance(value, np.ndarray) else value
 
 
+def _table(statement: Any) -> str:
+    return str(statement.table.name)
+
+
+CARRIED = {table.name for table in (entries, revisions, embeddings)}
 EVENTS = [
     pytest.param(_event(event_type, form), id=f"{event_type} {form}") for event_type in EVENT_TYPES for form in FORMS
 ]
@@ -134,6 +141,14 @@ class TestProjectors:
         assert first == second
         # What is left of other events is read in their place before any projector sees them.
         assert any(first) is not (event.header.event_type == EntryRedacted.EVENT_TYPE)
+
+    @pytest.mark.parametrize("event", EVENTS)
+    def test_it_changes_rows_of_its_own_stream_alone(self, event: RecordedEvent) -> None:
+        """Of entries, revisions and vectors; whoever follows a count over the log knows the others by their names."""
+        steps = [step for projector in PROJECTORS for step in projector(event)]
+        changed = {params.get("entry_id") for statement, params in steps if _table(statement) in CARRIED}
+
+        assert changed <= {None if event.header.event_type in ERASING else event.header.stream_id}
 
     @pytest.mark.parametrize("event", EVENTS)
     def test_an_erased_body_projects_to_nothing(self, event: RecordedEvent) -> None:

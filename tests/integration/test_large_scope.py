@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from pgvector.psycopg import register_vector
 
 from grandbo.library import Grandbo, TenantMemory
+from grandbo.memory.tenants import HEAD_AND_POLICY, standing_of
 from grandbo.recall.counting import Counting
 from grandbo.recall.scan import SCANS, Scan, scan_of
 from grandbo.recall.scope import Scope, Shape
@@ -117,6 +119,30 @@ class TestGivenAgain:
         assert memory.replay_receipt(now.receipt_id, TOPIC).equal
 
 
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """One for each time that a scope is counted, and not looked up."""
+    counted: list[Any] = []
+    count = Counting._counted
+
+    def spied(*asked: Any) -> Any:
+        counted.append(asked)
+        return count(*asked)
+
+    monkeypatch.setattr(Counting, "_counted", staticmethod(spied))
+    return counted
+
+
+def _scopes(tenant_id: UUID, instant: datetime) -> list[Scope]:
+    """What several may ask for."""
+    whole = Scope(tenant_id, ("team", "operations", "tech", "admin"), ("published",), instant)
+    return [
+        whole,
+        replace(whole, tiers=("team",)),
+        replace(whole, kinds=("finding", "runbook")),
+        replace(whole, service="checkout", statuses=("published", "archived")),
+    ]
+
+
 class TestCounts:
     def test_they_follow_every_event_and_the_passing_of_time(self, grandbo: Grandbo, memory: TenantMemory) -> None:
         """A kept count is the count: after a write, an archiving, an embedding, and when an entry's time has come."""
@@ -175,22 +201,47 @@ class TestCounts:
         self, memory: TenantMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Whoever writes and asks in turn waits for no count, until so much was written that it matters."""
-        counted: list[int] = []
-        count = Counting._counted
-
-        def spied(transaction: Transaction, scope: Scope, params: dict[str, Any], most: int) -> Any:
-            counted.append(most)
-            return count(transaction, scope, params, most)
-
-        monkeypatch.setattr(Counting, "_counted", staticmethod(spied))
+        counted = _counted(monkeypatch)
         memory.change_policy({"exact_up_to": 8}, reason="r")
         for number in range(12):
             memory.record_finding(make_finding(service=f"service-{number % 2}"))
             assert ("exact", "signatures")[number >= 8] == memory.query_topic(TOPIC).searched.scan
             assert "exact" == memory.query_topic(TOPIC, service="service-1").searched.scan
 
-        # Once while it is small; then, as what the tiers hold is more, both scopes after each of the last four.
-        assert 1 + 2 * 4 == len(counted)
+        # The scope once while it is small and once when it has grown large, and the part that stays small once.
+        assert 3 == len(counted)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_what_was_counted_is_carried_over_whatever_happens(
+        self, grandbo: Grandbo, memory: TenantMemory, seed: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After any events, an erasure among them or not, it is what a count of that moment gives, for each asker."""
+        draws = random.Random(seed)
+        history = History(memory, {}, seed)
+        history.grow(12, 0)
+        assert grandbo.embedder is not None
+        stamp = grandbo.embedder.stamp.id
+        kept, fresh = Counting(), 0
+        counted = _counted(monkeypatch)
+        tomorrow = utc_now() + timedelta(days=1)
+        # Time goes on twice: past the day on which some end, then to where others begin.
+        instants = [tomorrow - timedelta(days=1)] * 14 + [tomorrow] * 14 + [datetime(2099, 6, 1, tzinfo=UTC)] * 12
+        for number, instant in enumerate(instants):
+            for _ in range(draws.randint(1, 4)):
+                history.act(draws.randrange(1_000), draws)
+            if draws.random() < 0.4:
+                memory.embed()
+            if number % 5 == 4:
+                history.erase(draws)
+                memory.record_finding(make_finding(expires_at=tomorrow.isoformat()))
+            with memory._database.transaction("auditor", memory.tenant_id, read_only=True, snapshot=True) as at:
+                position = standing_of(at.execute(HEAD_AND_POLICY, {"tenant_id": memory.tenant_id}))[0].position
+                for scope in _scopes(memory.tenant_id, instant):
+                    carried = kept.of(at, scope, position, stamp, 3)
+                    before = len(counted)
+                    assert Counting().of(at, scope, position, stamp, 3) == carried
+                    fresh += len(counted) - before
+        assert len(counted) - fresh < fresh / 3
 
     def test_what_stands_above_the_asker_moves_nothing(self, memory: TenantMemory) -> None:
         """Entries of a higher tier change no rank, score or count of who does not see them."""

@@ -95,6 +95,11 @@ class History:
         verbs = [*self._verbs(), *[lambda _one: self._propose_about_somebody()] * 2, *[self._erase_a_revision] * 2]
         self._try(verbs[number % len(verbs)])
 
+    def erase(self, draws: random.Random) -> None:
+        """Two people erase an entry."""
+        self._random = draws
+        self._try(self._erase_an_entry)
+
     def judge(self, draws: random.Random) -> None:
         """Ask, and say what came of the best of the answer."""
         self._random = draws
@@ -197,6 +202,10 @@ class History:
             )
         if decide == "reopen":
             self._memory.reopen_candidate(made.candidate_id, reason="r")
+
+    def _erase_an_entry(self, one: UUID) -> None:
+        asked = self._memory.request_erasure(one, "request")
+        self._confirmer.confirm_erasure(asked.erasure_id)
 
     def _erase_a_revision(self, one: UUID) -> None:
         """Two people take the words out of some revision."""

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from grandbo.recall.scan import Scan
 from grandbo.recall.scope import Scope, Shape, in_scope, visible
+from grandbo.recall.since import MOST_EVENTS, Change, change_since, upcoming
 from grandbo.recall.view import View, entries_in_scope, standing_then, vectors_in_scope, vectors_of
 from grandbo.storage.database import Transaction
 from grandbo.storage.tables import entries
@@ -27,7 +28,6 @@ _some: sa.Select[Any] = (
     sa.select(sa.literal_column("1")).where(of_tenant(entries)).limit(sa.bindparam("at_most", type_=sa.Integer))
 )
 _FIRST = sa.select(sa.func.count().label("count")).select_from(_some.subquery("some"))
-_INSTANT = sa.bindparam("instant", type_=sa.DateTime(timezone=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,21 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class _Counted:
     counts: Counts
+    position: int
     since: datetime
     until: datetime | None
 
     def holds(self, instant: datetime) -> bool:
         return self.since <= instant and (self.until is None or instant < self.until)
+
+    def changed_by(self, change: Change, position: int, instant: datetime) -> _Counted:
+        counts = self.counts
+        counts = Counts(
+            counts.eligible + change.eligible,
+            None if counts.embedded is None else counts.embedded + change.embedded,
+            counts.standing + change.standing,
+        )
+        return _Counted(counts, position, instant, min(filter(None, (self.until, change.until)), default=None))
 
 
 class _Kept(Generic[Value]):
@@ -95,7 +105,7 @@ class _Kept(Generic[Value]):
 
 class Counting:
     """
-    Counts of large scopes, kept for as long as they hold: until the next event, or until an entry's time comes or ends.
+    Counts of large scopes, kept until an entry's time comes or ends; the change by what was written since is looked up.
 
     Those of the past too: as long as nobody writes, what was then is the same for who asks from now.
 
@@ -112,12 +122,15 @@ class Counting:
 
         Gives None where no more than `most` are in scope.
         """
-        key = (position, _asked(scope), stamp, most)
+        key = (_asked(scope), stamp, most)
         kept = self._kept.get(key)
-        if kept is None or not kept.holds(scope.instant):
+        if kept is None or kept.position != position or not kept.holds(scope.instant):
             if self._is_within(scope, position, most):
                 return None
-            kept = self._counted(transaction, scope, {**scope.params(), "stamp": stamp}, most)
+            asked = {**scope.params(), "stamp": stamp}
+            kept = _carried_on(transaction, scope, asked, position, kept, most) or self._counted(
+                transaction, scope, asked, position, most
+            )
             self._kept.put(key, kept)
             self._stood.put((scope.tenant_id, scope.tiers), (position, kept.counts.standing))
         return kept.counts if kept.counts.eligible > most else None
@@ -128,7 +141,7 @@ class Counting:
         key = (params["position"], scope.instant, head, _asked(scope), params["stamp"], most)
         kept = self._kept.get(key)
         if kept is None:
-            kept = _Counted(count_then(transaction, scope, params, most), scope.instant, None)
+            kept = _Counted(count_then(transaction, scope, params, most), params["position"], scope.instant, None)
             self._kept.put(key, kept)
         return kept.counts if kept.counts.eligible > most else None
 
@@ -138,10 +151,26 @@ class Counting:
         return at <= position and standing + position - at <= most
 
     @staticmethod
-    def _counted(transaction: Transaction, scope: Scope, params: dict[str, Any], most: int) -> _Counted:
+    def _counted(transaction: Transaction, scope: Scope, params: dict[str, Any], position: int, most: int) -> _Counted:
         row = transaction.execute(_live_query(scope.shape), params)[0]
         embedded = _embedded(transaction, View.LIVE, scope.shape, params) if row["eligible"] > most else None
-        return _Counted(Counts(row["eligible"], embedded, row["standing"]), scope.instant, row["until"])
+        counts = Counts(row["eligible"], embedded, row["standing"])
+        return _Counted(counts, position, scope.instant, row["until"])
+
+
+def _carried_on(
+    transaction: Transaction, scope: Scope, params: dict[str, Any], position: int, kept: _Counted | None, most: int
+) -> _Counted | None:
+    """What was counted before, with what has changed since; None where that is not known."""
+    if kept is None or not kept.holds(scope.instant) or not kept.position < position <= kept.position + MOST_EVENTS:
+        return None
+    change = change_since(transaction, scope.shape, params, kept.position)
+    if change is None:
+        return None
+    carried = kept.changed_by(change, position, scope.instant)
+    has_grown_large = carried.counts.embedded is None and carried.counts.eligible > most
+    # Of a scope that was not large its vectors were not counted.
+    return None if has_grown_large and params["stamp"] is not None else carried
 
 
 def _asked(scope: Scope) -> tuple[Any, ...]:
@@ -174,14 +203,10 @@ def _embedded(transaction: Transaction, view: View, shape: Shape, params: dict[s
 
 @lru_cache(maxsize=64)
 def _live_query(shape: Shape) -> sa.Select[Any]:
-    upcoming = sa.func.least(
-        sa.func.min(entries.c.expires_at).filter(entries.c.expires_at > _INSTANT),
-        sa.func.min(entries.c.valid_from).filter(entries.c.valid_from > _INSTANT),
-    )
     return sa.select(
         sa.func.count().filter(in_scope(entries, shape)).label("eligible"),
         sa.func.count().label("standing"),
-        upcoming.label("until"),
+        upcoming(entries).label("until"),
     ).where(visible(entries))
 
 
