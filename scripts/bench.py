@@ -280,10 +280,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peers", action="store_true", help="measure other systems beside Grandbo, and nothing else")
     parser.add_argument(
         "--peers-entries",
-        type=lambda given: [int(size) for size in given.split(",")],
+        type=lambda given: [int(size) for size in given.split(",") if size],
         default=list(SIZES),
         metavar="N,N,…",
-        help="of --peers: the sizes of the one tenant",
+        help="of --peers: the sizes of the one tenant; empty for none of it",
+    )
+    parser.add_argument(
+        "--peers-recall", action="store_true", help="of --peers: recall alone, neither writes nor the log"
+    )
+    parser.add_argument(
+        "--peers-tenants", type=int, default=0, metavar="N", help="of --peers: also recall among N tenants of 5,000"
     )
     parser.add_argument(
         "--peers-judged",
@@ -360,8 +366,16 @@ def _peers(folder: Path, arguments: argparse.Namespace, share: int) -> dict[str,
     figures: dict[str, Any] = {}
     if arguments.peers:
         texts = Texts()
-        of = {"sizes": arguments.peers_entries, "incidents": arguments.incidents}
-        figures |= peers(folder / "speed", texts.finding, texts.sentence, share=share, **of)
+        figures |= peers(
+            folder / "speed",
+            texts.finding,
+            texts.sentence,
+            sizes=arguments.peers_entries,
+            tenants=arguments.peers_tenants,
+            writing=not arguments.peers_recall,
+            share=share,
+            incidents=arguments.incidents,
+        )
     if arguments.peers_judged:
         figures |= found(folder / "finding", arguments.peers_judged, vectors=arguments.peers_vectors)
     return figures

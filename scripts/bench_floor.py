@@ -1,4 +1,8 @@
-"""The floor: what a careful person would write by hand over the same vectors and postings."""
+"""
+The floor: what a careful person would write by hand over the same vectors and postings.
+
+Its tables are in the schema `floor`; those of further tenants in others (`in_schema`).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,6 @@ SELECT entry_id FROM floor.vectors
 """
 
 TABLES = (
-    "CREATE SCHEMA floor",
     "CREATE TABLE floor.vectors (entry_id uuid, vector extensions.vector)",
     "ALTER TABLE floor.vectors ALTER COLUMN vector SET STORAGE PLAIN",
     "CREATE TABLE floor.terms (term text, entry_id uuid, weight int)",
@@ -52,12 +55,18 @@ KEYS = (
 )
 
 
-def make_floor(conn: psycopg.Connection[Any], tenant_id: UUID) -> None:
+def make_floor(conn: psycopg.Connection[Any], tenant_id: UUID, schema: str = "floor") -> None:
     """Copy what a tenant has into plain tables."""
+    conn.execute(f"CREATE SCHEMA {schema}")
     for table in TABLES:
-        conn.execute(table)
+        conn.execute(in_schema(table, schema))
     for copy in COPIES:
-        conn.execute(copy, (tenant_id,))
+        conn.execute(in_schema(copy, schema), (tenant_id,))
     for key in KEYS:
-        conn.execute(key)
-    conn.execute("VACUUM ANALYZE floor.vectors, floor.terms, floor.entries")
+        conn.execute(in_schema(key, schema))
+    conn.execute(in_schema("VACUUM ANALYZE floor.vectors, floor.terms, floor.entries", schema))
+
+
+def in_schema(statement: str, schema: str) -> str:
+    """A statement of the floor, over the tables of another schema."""
+    return statement.replace("floor.", f"{schema}.")

@@ -16,6 +16,7 @@ from typing import Any
 from scripts.bench_sizes import MixedIncidents
 from scripts.bench_timing import progress
 from scripts.peers.comparing import RUNS, Comparison, K, Plan
+from scripts.peers.crowd import ENTRIES, crowd
 from scripts.peers.judging import FINDERS, finding
 from scripts.peers.protocol import LIST
 from scripts.peers.running import ROOT, Ground
@@ -29,6 +30,8 @@ def peers(
     sentence: Callable[[int], str],
     *,
     sizes: Sequence[int] = SIZES,
+    tenants: int = 0,
+    writing: bool = True,
     share: int = 1,
     incidents: Path | None = None,
 ) -> dict[str, Any]:
@@ -36,24 +39,30 @@ def peers(
     Recall, writes and the log, of everybody.
 
     Args:
-        sizes: entries of the one tenant; a store grows from one to the next.
+        sizes: entries of the one tenant; a store grows from one to the next. Without any only tenants are measured.
+        tenants: how many of 5,000 entries, on a server of their own.
+        writing: whether writes and the log are measured too.
         share: of the sizes, topics and writes only one in so many.
         incidents: whose vectors are mixed; the shipped samples otherwise.
     """
     install()
     folder.mkdir(mode=0o755)
+    plan = Plan.of(sizes, share, writing=writing)
     drawn = MixedIncidents(incidents)
-    comparison = Comparison(
-        folder, Plan.of(sizes, share), finding, sentence, lambda texts: drawn.embed(texts, "document")
-    )
+    comparison = Comparison(folder, plan, finding, sentence, lambda texts: drawn.embed(texts, "document"))
     figures: dict[str, Any] = {"k": K, "runs": RUNS, "listed": LIST, "real_vectors": len(drawn._real)}
     figures |= {"python": platform.python_version(), "processors": os.cpu_count()}
-    with Ground(folder / "home") as ground:
-        figures["server"] = ground.version()
-        figures |= comparison.memories(ground)
-        figures["log"] = comparison.logs(ground)
-    figures |= {"versions": comparison.versions, "topics": comparison.plan.topics, "writes": comparison.plan.writes}
-    return figures
+    if sizes:
+        with Ground(folder / "home") as ground:
+            figures["server"] = ground.version()
+            figures |= comparison.memories(ground)
+            if plan.writes:
+                figures |= {"log": comparison.logs(ground), "writes": plan.writes}
+    if tenants:
+        with Ground(folder / "crowded") as ground:
+            figures["server"] = ground.version()
+            figures["crowd"] = crowd(comparison, ground, tenants, ENTRIES // share)
+    return figures | {"versions": comparison.versions, "topics": plan.topics}
 
 
 def found(

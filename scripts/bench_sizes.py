@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 from pgvector.psycopg import register_vector
-from scripts.bench_copies import Copies, check_room
+from scripts.bench_copies import Copies, check_room, send_on
 from scripts.bench_floor import FLOOR_QUERY, make_floor
 from scripts.bench_timing import in_turn, progress, ratio, spread
 
@@ -160,7 +160,7 @@ class Sizes:
             copies = Copies(conn, of.memory.tenant_id, self._provider.drawn)
             check_room(self.grandbo.settings.home, copies.bytes_an_entry(), count, room)
             copies.write(memory.tenant_id, count, told="multiplied")
-        self._sent_on(memory, count)
+            send_on(conn, memory.tenant_id, count)
         written = time.perf_counter()
         self.settled()
         took = {"written_s": round(written - started), "vacuumed_s": round(time.perf_counter() - written)}
@@ -176,7 +176,7 @@ class Sizes:
             for number in range(tenants):
                 memory = self._tenant(f"crowd-{number}")
                 copies.write(memory.tenant_id, of.entries, number=number)
-                self._sent_on(memory, of.entries)
+                send_on(conn, memory.tenant_id, of.entries)
                 made.append(Made(memory, of.entries))
                 rate = (number + 1) / (time.perf_counter() - started)
                 left = (tenants - number - 1) / rate / 60
@@ -192,20 +192,6 @@ class Sizes:
             row = conn.execute("SELECT pg_database_size(current_database())").fetchone()
         assert row is not None
         return int(row[0])
-
-    def _sent_on(self, memory: TenantMemory, count: int, *, more: int = 0) -> None:
-        """
-        The head where it would stand had each entry been recorded and embedded, and so many events more.
-
-        A recall asks the head whether a scope can be large. A superuser moves it without the events; nothing verifies
-        this tenant.
-        """
-        with self.admin() as conn, conn.transaction():
-            conn.execute("SET LOCAL session_replication_role = replica")
-            conn.execute(
-                "UPDATE grandbo.org_memory_heads SET position = %s WHERE tenant_id = %s",
-                (2 * count + more, memory.tenant_id),
-            )
 
     def admin(self) -> psycopg.Connection[Any]:
         """A superuser's connection to the same server."""
@@ -311,7 +297,8 @@ class Sizes:
             if made.is_logged:
                 memory.verify_entry(matches[number % len(matches)].entry_id, reason="A bench writes something.")
             else:
-                self._sent_on(memory, made.entries, more=number)
+                with self.admin() as conn:
+                    send_on(conn, memory.tenant_id, made.entries, more=number)
             started = time.perf_counter()
             memory.query_topic(topic)
             took.append(time.perf_counter() - started)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,22 @@ class Session:
         self._peer = self._make(Where(**{**where, "folder": Path(where["folder"])}), self._known)
         return {"versions": {name: version(name) for name in self._packages}}
 
-    def fill(self, path: str, start: int, stop: int) -> dict[str, Any]:
+    def fill(self, path: str, start: int, stop: int | None, way: str = "fill") -> dict[str, Any]:
         """Store the entries of a file from `start` up to `stop`."""
         entries = self._loaded(path, start, stop)
         started = time.perf_counter()
-        self._peer.fill(entries)
+        getattr(self._peer, way)(entries)
+        self._known.forget(entries)
+        return {"seconds": time.perf_counter() - started}
+
+    def fill_tenants(self, first: str, others: list[str]) -> dict[str, Any]:
+        """Store the entries of files, one a tenant; the others as copies of the first where the peer can do so."""
+        way = "multiply" if hasattr(self._peer, "multiply") else "fill"
+        started = time.perf_counter()
+        with getattr(self._peer, "filling", nullcontext)():
+            self.fill(first, 0, None)
+            for path in others:
+                self.fill(path, 0, None, way)
         return {"seconds": time.perf_counter() - started}
 
     def recall(self, path: str, start: int, stop: int, k: int, way: str = "recall") -> dict[str, Any]:
@@ -114,7 +126,7 @@ class Session:
         self._peer.close()
         return {}
 
-    def _loaded(self, path: str, start: int, stop: int) -> list[Text]:
+    def _loaded(self, path: str, start: int, stop: int | None) -> list[Text]:
         texts = load_texts(Path(path), start, stop)
         self._known.add(texts)
         return texts

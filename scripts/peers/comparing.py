@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ Draw = Callable[[Sequence[str]], Vectors]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is measured."""
+    """How much is measured; without writes neither they nor the log."""
 
     sizes: tuple[int, ...]
     topics: int
@@ -46,9 +46,10 @@ class Plan:
     appends: int
 
     @classmethod
-    def of(cls, sizes: Sequence[int], share: int = 1) -> Plan:
+    def of(cls, sizes: Sequence[int], share: int = 1, *, writing: bool = True) -> Plan:
         """The usual plan, or a share of it."""
-        return cls(tuple(sorted(size // share for size in sizes)), 40 // share, 60 // share, 4_000 // share)
+        writes = 60 // share if writing else 0
+        return cls(tuple(sorted(size // share for size in sizes)), 40 // share, writes, 4_000 // share)
 
     def writes_of(self, writers: int) -> int:
         """How many are written by so many writers together, in one run."""
@@ -61,35 +62,38 @@ class Comparison:
     def __init__(
         self, folder: Path, plan: Plan, finding: Callable[[int], Figures], sentence: Callable[[int], str], draw: Draw
     ) -> None:
-        self._folder, self.plan, self._draw = folder, plan, draw
+        self.folder, self.plan, self._draw = folder, plan, draw
         self._finding = finding
-        self._topics = _made([Text(f"t{number}", sentence(9), _NOTHING) for number in range(plan.topics + WARM)], draw)
-        save_texts(folder / "topics", self._topics)
+        self.topics = self.drawn([Text(f"t{number}", sentence(9), _NOTHING) for number in range(plan.topics + WARM)])
+        save_texts(folder / "topics", self.topics)
         self.versions: dict[str, dict[str, str]] = {}
 
     # -- recall and writes ---------------------------------------------------------------------------------------------
 
     def memories(self, ground: Ground, names: Sequence[str] = MEMORIES) -> Figures:
-        """Recall at every size, then writes into what is the largest by then."""
+        """Recall at every size, then, where they are wanted, writes into what is the largest by then."""
         plan = self.plan
         written = RUNS * (sum(map(plan.writes_of, WRITERS)) + plan.writes_of(1))
         entries = self._saved("entries", plan.sizes[-1] + written)
         vectors = np.stack([entry.vector for entry in entries[: plan.sizes[-1]]])
-        children = {name: self._started(ground, name, vectors.shape[1]) for name in names}
+        children = {name: self.started(ground, name, vectors.shape[1]) for name in names}
         recalls: Figures = {}
         for start, stop in pairwise((0, *plan.sizes)):
             self._fill(children, start, stop)
             ground.settle()
             recalls[str(stop)] = self._recalls(children, vectors[:stop])
-        return {"recall": recalls, "write": self._writes(children, plan.sizes[-1])}
+        return {"recall": recalls} | ({"write": self._writes(children, plan.sizes[-1])} if plan.writes else {})
 
-    def _started(self, ground: Ground, name: str, dimensions: int, place: str = "speed") -> Child:
-        child, self.versions[name] = ground.start(name, dimensions, place=place)
+    def started(
+        self, ground: Ground, name: str, dimensions: int, place: str = "speed", *, apart: bool = False
+    ) -> Child:
+        """One of them, on a database of its own."""
+        child, self.versions[name] = ground.start(name, dimensions, place=place, apart=apart)
         return child
 
     def _fill(self, children: dict[str, Child], start: int, stop: int) -> None:
         """Two at a time: nobody is timed here. What reads the rows of another comes after it."""
-        path = str(self._folder / "entries")
+        path = str(self.folder / "entries")
 
         def fill(name: str) -> None:
             children[name]("fill", path=path, start=start, stop=stop)
@@ -101,30 +105,14 @@ class Comparison:
             fill("floor")
 
     def _recalls(self, children: dict[str, Child], vectors: Vectors) -> Figures:
-        path, count = str(self._folder / "topics"), self.plan.topics
-        taken: dict[str, list[list[float]]] = {name: [] for name in children}
-        answers: dict[str, list[list[str]]] = {}
-        for run in range(RUNS):
-            for name in turned(children, run):
-                ask = children[name]
-                ask("recall", path=path, start=count, stop=count + WARM, k=K)
-                found = ask("recall", path=path, start=0, stop=count, k=K)
-                taken[name].append(found["seconds"])
-                answers[name] = found["ids"]
-                progress(f"{len(vectors):,} entries: {name} was asked, run {run + 1} of {RUNS}")
-        figures = {name: over_runs(each) for name, each in taken.items()}
-        topics = self._topics[:count]
-        for name, ask in children.items():
-            cutoff = CUTOFF_BP / 10_000 if name == "grandbo" else None
-            found = ask("recall", path=path, start=0, stop=count, k=K, way="nearest")
-            figures[name]["exact"] = exactness(vectors, topics, found["ids"], cutoff)
-        if "grandbo" in children:
-            found = children["grandbo"]("recall", path=path, start=0, stop=count, k=K, way="exact")
-            figures["grandbo"]["of_exact"] = shared(found["ids"], answers["grandbo"])
+        path, topics = self.folder / "topics", self.topics[: self.plan.topics]
+        figures = asked_in_turn(children, path, len(topics), WARM, f"{len(vectors):,} entries")
+        for name, found in how_exact(children, path, topics, vectors).items():
+            figures[name] |= found
         return figures
 
     def _writes(self, children: dict[str, Child], first: int) -> Figures:
-        path, plan = str(self._folder / "entries"), self.plan
+        path, plan = str(self.folder / "entries"), self.plan
         taken: dict[str, dict[str, list[Figures]]] = {name: {} for name in children}
         for run in range(RUNS):
             at = first
@@ -153,8 +141,8 @@ class Comparison:
         plan = self.plan
         spans = [plan.writes_of(writers) for writers in WRITERS]
         entries = self._saved("events", RUNS * (sum(spans) + plan.appends), first=10_000_000)
-        path = str(self._folder / "events")
-        children = {name: self._started(ground, name, len(entries[0].vector), "log") for name in names}
+        path = str(self.folder / "events")
+        children = {name: self.started(ground, name, len(entries[0].vector), "log") for name in names}
         taken: dict[str, dict[str, list[Figures]]] = {name: {} for name in names}
         at = 0
         for run in range(RUNS):
@@ -179,6 +167,11 @@ class Comparison:
         return figures
 
     def _saved(self, name: str, count: int, *, first: int = 0) -> list[Text]:
+        made = self.made(name, count, first=first)
+        save_texts(self.folder / name, made)
+        return made
+
+    def made(self, name: str, count: int, *, first: int = 0) -> list[Text]:
         """Entries of one window each, so that each has one vector for everybody."""
         entries: list[Text] = []
         while len(entries) < count:
@@ -187,17 +180,45 @@ class Comparison:
             cut = windows(fields["title"], f"{fields['summary']}\n\n{fields['body']}")
             if len(cut) == 1:
                 entries.append(Text(f"{name}-{first + len(entries)}", cut[0].text, _NOTHING, fields))
-        made = _made(entries, self._draw)
-        save_texts(self._folder / name, made)
-        return made
+        return self.drawn(entries)
+
+    def drawn(self, texts: Sequence[Text]) -> list[Text]:
+        """Each with the vector of its text."""
+        vectors = self._draw([each.text for each in texts])
+        return [replace(each, vector=vector) for each, vector in zip(texts, vectors, strict=True)]
 
 
 _NOTHING: Vectors = np.zeros(0, np.float32)
 
 
-def _made(texts: list[Text], draw: Draw) -> list[Text]:
-    vectors = draw([each.text for each in texts])
-    return [Text(each.id, each.text, vector, each.fields) for each, vector in zip(texts, vectors, strict=True)]
+def asked_in_turn(children: dict[str, Child], path: Path, count: int, warm: int, told: str) -> Figures:
+    """Times of everybody, each asked the first topics of a file, and before that those behind them, untimed."""
+    taken: dict[str, list[list[float]]] = {name: [] for name in children}
+    for run in range(RUNS):
+        for name in turned(children, run):
+            ask = children[name]
+            ask("recall", path=str(path), start=count, stop=count + warm, k=K)
+            taken[name].append(ask("recall", path=str(path), start=0, stop=count, k=K)["seconds"])
+            progress(f"{told}: {name} was asked, run {run + 1} of {RUNS}")
+    return {name: over_runs(each) for name, each in taken.items()}
+
+
+def how_exact(children: dict[str, Child], path: Path, topics: Sequence[Text], vectors: Vectors) -> dict[str, Figures]:
+    """How much of the exact lists each finds, of the topics at the start of a file; the vectors are their tenant's."""
+
+    def found(name: str, way: str) -> list[list[str]]:
+        answers: list[list[str]] = children[name]("recall", path=str(path), start=0, stop=len(topics), k=K, way=way)[
+            "ids"
+        ]
+        return answers
+
+    figures: dict[str, Figures] = {}
+    for name in children:
+        cutoff = CUTOFF_BP / 10_000 if name == "grandbo" else None
+        figures[name] = {"exact": exactness(vectors, topics, found(name, "nearest"), cutoff)}
+    if "grandbo" in children:
+        figures["grandbo"]["of_exact"] = shared(found("grandbo", "exact"), found("grandbo", "recall"))
+    return figures
 
 
 def turned(names: dict[str, Child], run: int) -> list[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg_pool import ConnectionPool
-from scripts.bench_floor import FLOOR_QUERY, NEAREST_QUERY, make_floor
+from scripts.bench_floor import FLOOR_QUERY, NEAREST_QUERY, in_schema, make_floor
 from scripts.peers.grandbo_memory import tenant_of
-from scripts.peers.protocol import Known, Text, Vectors, Where
+from scripts.peers.protocol import ALONE, Known, Text, Vectors, Where
 
 from grandbo.embedding import pad
 from grandbo.library import Grandbo
@@ -37,15 +38,17 @@ class FloorSQL:
         self._writers = ConnectionPool(
             where.conninfo, min_size=1, max_size=4, open=True, configure=register_vector, kwargs={"autocommit": True}
         )
-        with Grandbo.open(settings=Settings.load(home=where.folder, embedder="none"), embedder=None) as grandbo:
-            self._tenant_id = grandbo.tenant(tenant_of(where), principal="human:bench").tenant_id
+        self._where = where
         self._ids: dict[UUID, str] = {}
 
     def fill(self, entries: Sequence[Text]) -> None:
-        """Copy what the tenant has by now."""
-        self._conn.execute("DROP SCHEMA IF EXISTS floor CASCADE")
-        make_floor(self._conn, self._tenant_id)
-        self._ids = dict(self._conn.execute(IDS, (self._tenant_id,)).fetchall())
+        """Copy what their tenant has by now."""
+        where, tenant = self._where, entries[0].tenant if entries else ALONE
+        with Grandbo.open(settings=Settings.load(home=where.folder, embedder="none"), embedder=None) as grandbo:
+            tenant_id = grandbo.tenant(tenant_of(where, tenant), principal="human:bench").tenant_id
+        self._conn.execute(f"DROP SCHEMA IF EXISTS {schema_of(tenant)} CASCADE")
+        make_floor(self._conn, tenant_id, schema_of(tenant))
+        self._ids.update(self._conn.execute(IDS, (tenant_id,)).fetchall())
 
     def write(self, entry: Text) -> None:
         """One row of text and vector, and a commit."""
@@ -55,17 +58,25 @@ class FloorSQL:
     def recall(self, topic: Text, k: int) -> list[str]:
         """Words and vectors, fused."""
         params = {"terms": list(dict.fromkeys(terms(topic.text))), "vector": stored(topic.vector), "k": k}
-        return [self._ids[row[0]] for row in self._conn.execute(FLOOR_QUERY, params, prepare=True)]
+        return self._asked(topic, FLOOR_QUERY, params)
 
     def nearest(self, topic: Text, k: int) -> list[str]:
         """Vectors alone."""
-        rows = self._conn.execute(NEAREST_QUERY, {"vector": stored(topic.vector), "k": k}, prepare=True)
-        return [self._ids[row[0]] for row in rows]
+        return self._asked(topic, NEAREST_QUERY, {"vector": stored(topic.vector), "k": k})
 
     def close(self) -> None:
         """Close its connections."""
         self._writers.close()
         self._conn.close()
+
+    def _asked(self, topic: Text, query: str, params: dict[str, Any]) -> list[str]:
+        rows = self._conn.execute(in_schema(query, schema_of(topic.tenant)), params, prepare=True)
+        return [self._ids[row[0]] for row in rows]
+
+
+def schema_of(tenant: str) -> str:
+    """Where the copy of a tenant is; a name that needs no quotes."""
+    return f"floor_{tenant.replace('-', '_')}"
 
 
 def stored(vector: Vectors) -> Vectors:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import psycopg
 from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, reciprocal_rank_fusion
 from scripts.peers.given import Given
 from scripts.peers.protocol import Known, Text, Where
 
 TABLE = "bench"
+# Its documents make a column for what is filtered on, and leave the index to whoever wants one.
+APART = f"CREATE INDEX ON {TABLE} (tenant)"
 BATCH = 500
 
 
@@ -30,20 +33,30 @@ class LangChainHybrid:
             TABLE,
             where.dimensions,
             id_column=Column("langchain_id", "TEXT"),
+            metadata_columns=[Column("tenant", "TEXT")] if where.apart else None,
             hybrid_search_config=self._hybrid,
         )
-        self._store = PGVectorStore.create_sync(self._engine, Given(known), TABLE, hybrid_search_config=self._hybrid)
+        self._apart = where.apart
+        self._store = PGVectorStore.create_sync(
+            self._engine,
+            Given(known),
+            TABLE,
+            hybrid_search_config=self._hybrid,
+            metadata_columns=["tenant"] if where.apart else None,
+        )
         self._store.apply_hybrid_search_index()
+        if where.apart:
+            with psycopg.connect(where.conninfo, autocommit=True) as conn:
+                conn.execute(APART)
 
     def fill(self, entries: Sequence[Text]) -> None:
         """In batches of its own."""
         for start in range(0, len(entries), BATCH):
-            some = entries[start : start + BATCH]
-            self._store.add_texts([entry.text for entry in some], ids=[entry.id for entry in some])
+            self._add(entries[start : start + BATCH])
 
     def write(self, entry: Text) -> None:
         """`add_texts` of one."""
-        self._store.add_texts([entry.text], ids=[entry.id])
+        self._add([entry])
 
     def recall(self, topic: Text, k: int) -> list[str]:
         """
@@ -57,8 +70,13 @@ class LangChainHybrid:
         """The same without the words."""
         return self._ids(topic, k, None)
 
+    def _add(self, entries: Sequence[Text]) -> None:
+        metadatas = [{"tenant": entry.tenant} for entry in entries] if self._apart else None
+        self._store.add_texts([entry.text for entry in entries], metadatas, ids=[entry.id for entry in entries])
+
     def _ids(self, topic: Text, k: int, hybrid: HybridSearchConfig | None) -> list[str]:
-        found = self._store.similarity_search_with_score(topic.text, k=k, hybrid_search_config=hybrid)
+        filters = {"tenant": topic.tenant} if self._apart else None
+        found = self._store.similarity_search_with_score(topic.text, k=k, filter=filters, hybrid_search_config=hybrid)
         return [str(document.id) for document, _ in found]
 
     def close(self) -> None:

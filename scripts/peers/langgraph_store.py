@@ -12,12 +12,11 @@ from psycopg_pool import ConnectionPool
 from scripts.peers.given import Given
 from scripts.peers.protocol import Known, Text, Where
 
-SPACE = ("bench",)
 BATCH = 500
 
 
 class LangGraphStore:
-    """One namespace."""
+    """A namespace each."""
 
     def __init__(self, where: Where, known: Known) -> None:
         given: Embeddings = Given(known)
@@ -43,16 +42,16 @@ class LangGraphStore:
         """In batches of its own operations."""
         for start in range(0, len(entries), BATCH):
             self._store.batch(
-                [PutOp(SPACE, entry.id, {"text": entry.text}) for entry in entries[start : start + BATCH]]
+                [PutOp((entry.tenant,), entry.id, {"text": entry.text}) for entry in entries[start : start + BATCH]]
             )
 
     def write(self, entry: Text) -> None:
         """`put`."""
-        self._store.put(SPACE, entry.id, {"text": entry.text})
+        self._store.put((entry.tenant,), entry.id, {"text": entry.text})
 
     def recall(self, topic: Text, k: int) -> list[str]:
         """`search`."""
-        return [item.key for item in self._store.search(SPACE, query=topic.text, limit=k)]
+        return [item.key for item in self._store.search((topic.tenant,), query=topic.text, limit=k)]
 
     nearest = recall
 

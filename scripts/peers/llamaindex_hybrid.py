@@ -10,7 +10,12 @@ from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import QueryBundle, TextNode
-from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
+from llama_index.core.vector_stores.types import (
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+)
 from llama_index.vector_stores.postgres import PGVectorStore
 from scripts.peers.protocol import Known, Text, Where
 
@@ -21,7 +26,7 @@ class LlamaIndexHybrid:
     """One table with its index over words."""
 
     def __init__(self, where: Where, known: Known) -> None:
-        self._listed = where.listed
+        self._apart = where.apart
         self._store = PGVectorStore(
             connection_string=where.url("postgresql+psycopg2"),
             async_connection_string=where.url("postgresql+asyncpg"),
@@ -31,6 +36,7 @@ class LlamaIndexHybrid:
             text_search_config="english",
             cache_ok=True,
             initialization_fail_on_error=True,
+            indexed_metadata_keys={("tenant", "text")} if where.apart else None,
         )
 
     def fill(self, entries: Sequence[Text]) -> None:
@@ -58,12 +64,13 @@ class LlamaIndexHybrid:
             self._store.client.dispose()
 
     def _ids(self, topic: Text, **how: Any) -> list[str]:
-        found = self._store.query(VectorStoreQuery(query_embedding=topic.vector.tolist(), **how))
+        filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value=topic.tenant)]) if self._apart else None
+        found = self._store.query(VectorStoreQuery(query_embedding=topic.vector.tolist(), filters=filters, **how))
         return list(found.ids or [])
 
-    @staticmethod
-    def _node(entry: Text) -> TextNode:
-        return TextNode(id_=entry.id, text=entry.text, embedding=entry.vector.tolist())
+    def _node(self, entry: Text) -> TextNode:
+        metadata = {"tenant": entry.tenant} if self._apart else {}
+        return TextNode(id_=entry.id, text=entry.text, embedding=entry.vector.tolist(), metadata=metadata)
 
 
 class LlamaIndexFused(LlamaIndexHybrid):

@@ -12,12 +12,11 @@ from typing import Any
 from scripts.peers.given import Given
 from scripts.peers.protocol import Known, Text, Where
 
-USER = "bench"
 BATCH = 500
 
 
 class Mem0Memory:
-    """One user's memories; every vector is measured."""
+    """Memories of a user each; every vector is measured."""
 
     def __init__(self, where: Where, known: Known) -> None:
         where.folder.mkdir(parents=True, exist_ok=True)
@@ -56,18 +55,18 @@ class Mem0Memory:
     def write(self, entry: Text) -> None:
         """`add` without inference."""
         self._memory.add(
-            [{"role": "user", "content": entry.text}], user_id=USER, infer=False, metadata={"key": entry.id}
+            [{"role": "user", "content": entry.text}], user_id=entry.tenant, infer=False, metadata={"key": entry.id}
         )
 
     def recall(self, topic: Text, k: int) -> list[str]:
         """`search`."""
-        found = self._memory.search(topic.text, filters={"user_id": USER}, top_k=k)
+        found = self._memory.search(topic.text, filters={"user_id": topic.tenant}, top_k=k)
         return [item["metadata"]["key"] for item in found["results"]]
 
     def nearest(self, topic: Text, k: int) -> list[str]:
         """Its store's own search."""
         found = self._memory.vector_store.search(
-            query=topic.text, vectors=topic.vector.tolist(), top_k=k, filters={"user_id": USER}
+            query=topic.text, vectors=topic.vector.tolist(), top_k=k, filters={"user_id": topic.tenant}
         )
         return [item.payload["key"] for item in found]
 
@@ -80,7 +79,7 @@ def _payload(entry: Text) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat()
     return {
         "key": entry.id,
-        "user_id": USER,
+        "user_id": entry.tenant,
         "role": "user",
         "data": entry.text,
         "hash": hashlib.md5(entry.text.encode()).hexdigest(),

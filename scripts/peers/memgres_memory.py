@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from memgres import identity
 from memgres.config import load
 from memgres.schema import migrate
 from memgres.store import Store
@@ -15,6 +17,9 @@ from scripts.peers.protocol import Known, Text, Where
 
 BATCH = 500
 WHOLE = str(1_000_000)
+# A graph of vectors is made many times faster of all of them than one by one; by the statement that it has for it.
+UNINDEXED = "DROP INDEX memory_segment_hnsw"
+MANY = "SET maintenance_work_mem = '2GB'"
 
 
 class Looked:
@@ -33,7 +38,11 @@ class Looked:
 
 
 class MemgresMemory:
-    """One space. Each entry is one chunk, so that it has the vector that everybody has."""
+    """
+    One space, or a namespace each. Each entry is one chunk, so that it has the vector that everybody has.
+
+    A tenant is a user with a namespace and a token. The token is asked about once: a server may keep who it was.
+    """
 
     def __init__(self, where: Where, known: Known) -> None:
         os.environ.update(
@@ -45,13 +54,25 @@ class MemgresMemory:
             MEMGRES_CHUNK_CHARS=WHOLE,
             MEMGRES_CHUNK_OVERLAP="0",
             MEMGRES_USAGE_COUNTERS="off",
+            MEMGRES_KEY_MODE="managed" if where.apart else "single",
         )
         self._config, self._looked = load(), Looked(known, where.dimensions)
         self._conninfo = where.conninfo
         self._mine = threading.local()
         self._opened: list[psycopg.Connection[Any]] = []
         self._keys: dict[str, str] = {}
+        self._apart = where.apart
+        self._tenants: dict[str, dict[str, Any]] = {}
         with psycopg.connect(self._conninfo) as conn:
+            migrate(conn, self._config)
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Without the index over vectors, which is made when all are there."""
+        with psycopg.connect(self._conninfo, autocommit=True) as conn:
+            conn.execute(UNINDEXED)
+            yield
+            conn.execute(MANY)
             migrate(conn, self._config)
 
     def fill(self, entries: Sequence[Text]) -> None:
@@ -65,7 +86,8 @@ class MemgresMemory:
     def write(self, entry: Text) -> None:
         """`write`: the memory, its history, its vector."""
         title = entry.title.encode()[:250].decode(errors="ignore")
-        self._keys[self._store.write(body=entry.text, title=title, source=entry.id).id] = entry.id
+        written = self._store.write(**self._of(entry.tenant), body=entry.text, title=title, source=entry.id)
+        self._keys[written.id] = entry.id
 
     def recall(self, topic: Text, k: int) -> list[str]:
         """`recall`."""
@@ -81,7 +103,20 @@ class MemgresMemory:
             conn.close()
 
     def _ids(self, topic: Text, k: int, mode: str) -> list[str]:
-        return [self._keys[hit.id] for hit in self._store.recall(None, topic.text, k=k, mode=mode)]
+        found = self._store.recall(**self._of(topic.tenant), query=topic.text, k=k, mode=mode)
+        return [self._keys[hit.id] for hit in found]
+
+    def _of(self, tenant: str) -> dict[str, Any]:
+        """Who asks, and in which namespace."""
+        if not self._apart:
+            return {"token": None}
+        if tenant not in self._tenants:
+            with psycopg.connect(self._conninfo) as conn:
+                user = identity.create_user(conn, tenant)
+                space = identity.create_namespace(conn, user, tenant)
+                token, _ = identity.issue_token(conn, user)
+                self._tenants[tenant] = {"token": identity.resolve(conn, self._config, token), "space_id": space}
+        return self._tenants[tenant]
 
     @property
     def _store(self) -> Any:

@@ -19,16 +19,19 @@ Vectors = npt.NDArray[np.float32]
 
 # How many each of two lists holds before they are fused, where a peer lets one say.
 LIST = 25
+# The tenant of whatever is not said to be another's.
+ALONE = "bench"
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An entry or a topic: its id, its one text, the vector of that text, and the fields that it was made of."""
+    """An entry or a topic: its id, its one text and the vector of it, the fields that it was made of, whose it is."""
 
     id: str
     text: str
     vector: Vectors
     fields: dict[str, Any] = field(default_factory=dict)
+    tenant: str = ALONE
 
     @property
     def title(self) -> str:
@@ -46,6 +49,7 @@ class Where:
         dimensions: of every vector.
         listed: how many each list holds before fusion, where the peer lets one say.
         place: sets apart what one peer keeps for two purposes.
+        apart: whether entries are of several tenants, to be kept apart as the peer's own documents say.
     """
 
     server: dict[str, str]
@@ -53,6 +57,7 @@ class Where:
     dimensions: int
     listed: int = LIST
     place: str = ""
+    apart: bool = False
 
     @property
     def conninfo(self) -> str:
@@ -75,6 +80,11 @@ class Known:
         """Learn the vectors of some texts."""
         self._of.update((text.text, text.vector) for text in texts)
 
+    def forget(self, texts: Iterable[Text]) -> None:
+        """Forget them: what was stored is not embedded again."""
+        for text in texts:
+            self._of.pop(text.text, None)
+
     def of(self, text: str) -> Vectors:
         """The vector of a text; `KeyError` for one that was not handed out."""
         return self._of[text]
@@ -86,7 +96,7 @@ class Peer(Protocol):
     def __init__(self, where: Where, known: Known) -> None: ...
 
     def fill(self, entries: Sequence[Text]) -> None:
-        """Store many, in the fastest way that the product offers; not timed."""
+        """Store many, all of one tenant, in the fastest way that the product offers; not timed."""
 
     def write(self, entry: Text) -> None:
         """Store one; it is durable when this returns."""
@@ -115,7 +125,9 @@ class Log(Protocol):
 
 def save_texts(path: Path, texts: Sequence[Text]) -> None:
     """Write texts for `load_texts`: lines of JSON beside an array."""
-    lines = (json.dumps({"id": each.id, "text": each.text, "fields": each.fields}) for each in texts)
+    lines = (
+        json.dumps({"id": each.id, "text": each.text, "fields": each.fields, "tenant": each.tenant}) for each in texts
+    )
     path.with_suffix(".jsonl").write_text("\n".join(lines))
     np.save(path.with_suffix(".npy"), np.stack([each.vector for each in texts]))
 
@@ -125,4 +137,4 @@ def load_texts(path: Path, start: int = 0, stop: int | None = None) -> list[Text
     vectors = np.array(np.load(path.with_suffix(".npy"), mmap_mode="r")[start:stop])
     lines = path.with_suffix(".jsonl").read_text().split("\n")
     rows = (json.loads(line) for line in lines[start:stop])
-    return [Text(row["id"], row["text"], vector, row["fields"]) for row, vector in zip(rows, vectors, strict=True)]
+    return [Text(vector=vector, **row) for row, vector in zip(rows, vectors, strict=True)]

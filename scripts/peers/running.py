@@ -70,12 +70,15 @@ class Ground:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def start(self, name: str, dimensions: int, *, place: str = "", listed: int = LIST) -> tuple[Child, dict[str, str]]:
+    def start(
+        self, name: str, dimensions: int, *, place: str = "", listed: int = LIST, apart: bool = False
+    ) -> tuple[Child, dict[str, str]]:
         """
         A peer on a new database, and the versions of its packages; it ends when the ground does.
 
         Args:
             place: sets apart what one peer keeps for two purposes.
+            apart: whether it holds entries of several tenants.
         """
         if name in OURS:
             database = "grandbo"
@@ -97,6 +100,7 @@ class Ground:
             "dimensions": dimensions,
             "listed": listed,
             "place": place,
+            "apart": apart,
         }
         return child, child("open", where=where)["versions"]
 
@@ -109,6 +113,19 @@ class Ground:
                 conn.execute("VACUUM ANALYZE")
         with self.admin("postgres") as conn:
             conn.execute("CHECKPOINT")
+
+    def expect_much(self) -> None:
+        """No checkpoint for each gigabyte that is filled in; the server is thrown away."""
+        with self.admin("postgres") as conn:
+            conn.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
+            conn.execute("SELECT pg_reload_conf()")
+
+    def gigabytes(self) -> float:
+        """What all databases hold."""
+        with self.admin("postgres") as conn:
+            row = conn.execute("SELECT sum(pg_database_size(oid)) / 1e9 FROM pg_database").fetchone()
+        assert row is not None
+        return round(float(row[0]), 1)
 
     def version(self) -> str:
         """The server's, and pgvector's."""
