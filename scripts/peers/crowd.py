@@ -50,6 +50,7 @@ def crowd(
         "tenants": tenants,
         "entries": entries,
         "asked": len(asked),
+        "topics": len(topics),
         "gigabytes": ground.gigabytes(),
         "filled_s": filled,
         "systems": systems,
@@ -68,12 +69,12 @@ def _saved(comparison: Comparison, first: list[Text], number: int, tenants: int)
     named = [
         replace(each, id=f"{tenant}-{place}", tenant=tenant) for place, each in enumerate(first, number * len(first))
     ]
-    save_texts(path, comparison.drawn([_renamed(each, number) for each in named]) if number else named)
+    save_texts(path, comparison.drawn([renamed(each, number) for each in named]) if number else named)
     progress(f"{number + 1} of {tenants} tenants drawn")
     return path
 
 
-def _renamed(entry: Text, number: int) -> Text:
+def renamed(entry: Text, number: int) -> Text:
     """The same of another tenant: its title, which its text begins with, has a number."""
     title = f"{entry.title} {number}"
     return replace(entry, text=title + entry.text.removeprefix(entry.title), fields={"title": title})

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scripts.bench_floor import FLOOR_QUERY, in_schema
 from scripts.peers.comparing import exactness, over_runs, shared, turned
+from scripts.peers.crowd import renamed
+from scripts.peers.floor_sql import schema_of
 from scripts.peers.judging import compared
 from scripts.peers.protocol import Known, Text, load_texts, save_texts
 from scripts.tell_peers import page_of, together
@@ -36,6 +39,13 @@ def speed(**medians: float) -> dict[str, Any]:
         "real_vectors": 297,
         "writes": 60,
     }
+
+
+def crowded(**medians: float) -> dict[str, Any]:
+    """Figures of a run that measured many tenants and nothing else."""
+    run = speed(**medians)
+    systems = run.pop("recall")["5000"]
+    return run | {"crowd": {"tenants": 20, "entries": 5_000, "asked": 8, "topics": 40, "systems": systems}}
 
 
 class TestExactness:
@@ -109,6 +119,34 @@ class TestReckoning:
         with pytest.raises(KeyError):
             known.of("line\n3 …")
 
+    def test_what_was_stored_is_forgotten(self) -> None:
+        """A million vectors are not kept by each of eight processes; what was not stored stays known."""
+        texts = [Text(f"e{number}", f"line {number}", np.full(3, number, np.float32)) for number in range(2)]
+        known = Known()
+        known.add(texts)
+
+        known.forget(texts[:1])
+
+        assert [1.0, 1.0, 1.0] == known.of("line 1").tolist()
+        with pytest.raises(KeyError):
+            known.of("line 0")
+
+    def test_an_entry_of_another_tenant_differs_in_its_title(self) -> None:
+        """So its text has a vector of its own; the words behind the title stay."""
+        entry = Text("tenant-0003-7", "Disk full\nA volume filled up.", np.zeros(3, np.float32), {"title": "Disk full"})
+
+        other = renamed(entry, 3)
+
+        assert ("Disk full 3\nA volume filled up.", "Disk full 3") == (other.text, other.title)
+        assert "tenant-0003-7" == other.id
+
+    def test_the_floor_of_another_tenant_is_in_tables_of_its_own(self) -> None:
+        """No name of the usual schema is left in what is asked there."""
+        asked = in_schema(FLOOR_QUERY, schema_of("tenant-0003"))
+
+        assert "floor_tenant_0003.vectors" in asked
+        assert " floor." not in asked
+
 
 class TestPage:
     def test_losses_are_told_as_plainly_as_wins(self) -> None:
@@ -128,6 +166,16 @@ class TestPage:
         assert "pghybrid" not in page
         assert "**A trial.**" in page
 
+    def test_many_tenants_are_told_without_anything_else(self) -> None:
+        """With what keeps them apart, who is sooner, and how the data were made."""
+        page = page_of(together([crowded(grandbo=20.0, langgraph=30.0, mem0=10.0)]))
+
+        assert "20 tenants of 5,000 entries" in page
+        assert "| LangGraph `PostgresStore` | 30.0 (29.0 to 31.0) | 60.0 | 1.000 | a namespace |" in page
+        assert "sooner than Grandbo: mem0 0.50 \u00d7; later: LangGraph 1.50 \u00d7." in page
+        assert "## Sooner: recall" not in page
+        assert "from 297 real ones" in page
+
     def test_what_is_not_told_apart_is_said_to_be_so(self) -> None:
         """An interval that holds zero is neither a win nor a loss."""
 
@@ -145,6 +193,29 @@ class TestPage:
 
 
 class TestTogether:
+    def test_a_size_of_another_run_is_marked(self) -> None:
+        """It stands in the same table, in the order of sizes; writes are told of the run that has them."""
+        write = {name: {"p50": timed(4.0), "p95": timed(8.0), "per_second": timed(200.0)} for name in ("1", "4")}
+        main = speed(grandbo=20.0, mem0=50.0) | {"write": {"grandbo": write, "mem0": write}}
+        large = speed(grandbo=100.0, mem0=400.0)
+        large["recall"] = {"100000": large["recall"]["5000"]}
+        large["topics"] = 4
+
+        page = page_of(together([main, large, crowded(grandbo=1.0, mem0=2.0)]))
+
+        assert "| 5,000: p50 (runs) | p95 | of exact | 100,000\u2020: p50 (runs) |" in page
+        assert "\u2020 Measured in another run" in page
+        assert "- 100,000\u2020 entries: sooner than Grandbo: none; later: mem0 4.00 \u00d7." in page
+        assert "into a memory of 5,000; 60 writes" in page
+        assert "the first 10, 40 topics" in page
+        assert "## Sooner: many tenants" in page
+
+    def test_nothing_is_marked_where_all_is_of_one_run(self) -> None:
+        """Judged sets and tenants of other runs change nothing about sizes."""
+        page = page_of(together([crowded(grandbo=1.0, mem0=2.0), speed(grandbo=20.0, mem0=50.0)]))
+
+        assert "\u2020" not in page
+
     def test_judged_sets_of_several_runs_stand_beside_each_other(self) -> None:
         """A set that was measured again takes the place of the one before; speed stays what it was."""
         one, other = (
