@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 from pgvector.psycopg import register_vector
 from scripts.bench_copies import Copies
+from scripts.peers.grandbo_memory import Multiplied
 
 from grandbo.library import Grandbo, TenantMemory
 from tests.support.factories import make_finding
@@ -56,3 +59,35 @@ class TestCopies:
         titles = {match.title for match in found.matches if match.title.startswith("Orchard1 ")}
         assert titles <= {f"Orchard1 lost its lease {copy}" for copy in (3, 4, 5)}
         assert 2 <= len(titles)
+
+
+class TestMultiplied:
+    def test_a_copy_has_the_vectors_that_are_given_for_it(
+        self, grandbo: Grandbo, memory: TenantMemory, database: TestDatabase, tenant_name: str
+    ) -> None:
+        """So a benchmark fills Grandbo with what its peers hold; the copy's head stands where writes would have led."""
+        for number in range(4):
+            memory.record_finding(make_finding(title=f"Orchard{number} lost its lease"))
+        memory.embed()
+        given = _drawn(np.random.default_rng(7), 4)
+        multiplied = Multiplied(database.admin, memory.tenant_id)
+
+        for number in (1, 2):
+            grandbo.create_tenant(f"{tenant_name}-{number}")
+            other = grandbo.tenant(f"{tenant_name}-{number}", principal="human:tester")
+            multiplied.write(other.tenant_id, number, given * (-1) ** number)
+        multiplied.close()
+
+        with database.as_admin() as conn:
+            held = conn.execute(
+                "SELECT vector::text FROM grandbo.org_memory_embeddings WHERE tenant_id = %s", (other.tenant_id,)
+            ).fetchall()
+            head = conn.execute(
+                "SELECT position FROM grandbo.org_memory_heads WHERE tenant_id = %s", (other.tenant_id,)
+            ).fetchone()
+        kept = {tuple(round(value, 4) for value in json.loads(str(row[0]))) for row in held}
+        assert {tuple(round(float(value), 4) for value in row) for row in given} == kept
+        assert (8,) == head
+        assert {f"Orchard{number} lost its lease 2" for number in range(4)} == {
+            match.title for match in other.query_topic("orchards lost the lease of their queues", limit=20).matches
+        }
