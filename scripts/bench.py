@@ -289,7 +289,11 @@ def _arguments() -> argparse.Namespace:
         "--peers-recall", action="store_true", help="of --peers: recall alone, neither writes nor the log"
     )
     parser.add_argument(
-        "--peers-tenants", type=int, default=0, metavar="N", help="of --peers: also recall among N tenants of 5,000"
+        "--peers-tenants",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of --peers: also recall among N tenants of 5,000, 0.3 GB of disk each",
     )
     parser.add_argument(
         "--peers-judged",

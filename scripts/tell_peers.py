@@ -151,6 +151,7 @@ def _crowd(figures: dict[str, Any]) -> str:
         asked=crowd["asked"],
         rows="\n".join(rows),
         ahead=_who_is_ahead(systems),
+        of_exact=systems[OURS]["of_exact"],
     )
 
 

@@ -17,9 +17,10 @@ from scripts.peers.protocol import Known, Text, Where
 
 BATCH = 500
 WHOLE = str(1_000_000)
-# A graph of vectors is made many times faster of all of them than one by one; by the statement that it has for it.
+# A graph of vectors is made many times faster of all of them than one by one; by the statement that it has for it, and
+# by one process: several would want as much shared memory.
 UNINDEXED = "DROP INDEX memory_segment_hnsw"
-MANY = "SET maintenance_work_mem = '2GB'"
+MANY = "SET maintenance_work_mem = '3GB'; SET max_parallel_maintenance_workers = 0"
 
 
 class Looked:
