@@ -34,7 +34,8 @@ def crowd(
     files = [_saved(comparison, made, number, tenants) for number in range(tenants)]
     of_first = np.stack([entry.vector for entry in made])
     children = {name: comparison.started(ground, name, of_first.shape[1], "tenants", apart=True) for name in names}
-    asked = sorted({number * tenants // ASKED for number in range(ASKED)})
+    most = min(ASKED, comparison.plan.topics)
+    asked = sorted({number * tenants // most for number in range(most)})
     filled = _filled(children, files, asked)
     ground.settle()
     topics, warm = _topics(comparison, [tenant_of(number) for number in asked])

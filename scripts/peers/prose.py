@@ -79,7 +79,7 @@ APART = {
     "llamaindex": "`MetadataFilters`, with `indexed_metadata_keys`",
     "pghybrid": "`filter_columns`, with the index that its migration makes",
     "mem0": "`user_id`, in a document; it makes no index on it",
-    "memgres": "a user and a namespace each, by id; whose a token is was asked once, before",
+    "memgres": "a user and a namespace each, by id; whom a token stands for was looked up before",
 }
 NONE_OF_THEM = (
     "In these numbers none of the others runs under row-level security, chains the memory as a whole, leaves a receipt,"
