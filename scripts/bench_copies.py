@@ -185,7 +185,7 @@ class Copies:
 
 def send_on(conn: psycopg.Connection[Any], tenant_id: UUID, count: int, *, more: int = 0) -> None:
     """
-    Move a tenant's head to where each of its entries, recorded and embedded, would have brought it, and so many more.
+    Move a tenant's head to where it would stand had each of its entries been recorded and embedded, and so many on.
 
     A recall asks the head whether a scope can be large. A superuser moves it without the events; nothing verifies this
     tenant, and nothing is written to it.
