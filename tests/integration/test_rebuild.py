@@ -167,6 +167,11 @@ class AnyHistory(RuleBasedStateMachine):
         """Feedback on an answer."""
         self._history.judge(draws)
 
+    @rule(draws=st.randoms(use_true_random=False))
+    def erase(self, draws: random.Random) -> None:
+        """An entry goes, or its past."""
+        self._history.erase(draws)
+
     @rule()
     def embed(self) -> None:
         """Whatever lacks a vector is given one."""
@@ -184,3 +189,21 @@ class TestRandomHistories:
         """Whatever was done in whatever order, a replay gives the same rows at each moment."""
         AnyHistory.grandbo = grandbo
         run_state_machine_as_test(AnyHistory, settings=settings(max_examples=8, stateful_step_count=25, deadline=None))
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_rebuild_equals_live_along_a_long_history(self, memory: TenantMemory, seed: int) -> None:
+        """What happened long ago meets what happens now: entries are linked, erased and corrected over and over."""
+        draws = random.Random(seed)
+        history = History(memory, {"admin": memory}, seed)
+        history.grow(12, 0)
+        for step in range(120):
+            history.act(draws.randrange(1_000), draws)
+            if draws.random() < 0.15:
+                memory.embed()
+            if draws.random() < 0.05:
+                history.erase(draws)
+                history.grow(1, 0)
+            if step % 10 == 9:
+                assert memory.check_rebuild().ok
+
+        assert memory.verify().first_bad is None

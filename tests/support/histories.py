@@ -96,7 +96,7 @@ class History:
         self._try(verbs[number % len(verbs)])
 
     def erase(self, draws: random.Random) -> None:
-        """Two people erase an entry."""
+        """Two people erase an entry, or what it said before."""
         self._random = draws
         self._try(self._erase_an_entry)
 
@@ -204,7 +204,7 @@ class History:
             self._memory.reopen_candidate(made.candidate_id, reason="r")
 
     def _erase_an_entry(self, one: UUID) -> None:
-        asked = self._memory.request_erasure(one, "request")
+        asked = self._memory.request_erasure(one, "request", keeps_current=self._random.random() < 0.3)
         self._confirmer.confirm_erasure(asked.erasure_id)
 
     def _erase_a_revision(self, one: UUID) -> None:
