@@ -32,7 +32,7 @@ _has_this_text = sa.and_(
     entries.c.text_digest == sa.bindparam("text_digest", type_=sa.LargeBinary),
 )
 
-_CLOSE = (
+CLOSE = (
     sa.update(embeddings)
     .where(
         of_tenant(embeddings),
@@ -44,7 +44,7 @@ _CLOSE = (
     .values(to_position=_POSITION)
 )
 
-_INSERT = sa.insert(embeddings).from_select(
+INSERT = sa.insert(embeddings).from_select(
     [
         "tenant_id",
         "stamp",
@@ -108,7 +108,7 @@ def project(event: RecordedEvent) -> list[Step]:
         case models.EntryEmbedded() as embedded:
             key |= {"stamp": embedded.stamp, "text_digest": bytes.fromhex(embedded.text_digest)}
             length = stored_length(embedded.native_dimensions)
-            return [(_CLOSE, key), *((_INSERT, {**key, **_window(window, length)}) for window in embedded.windows)]
+            return [(CLOSE, key), *((INSERT, {**key, **_window(window, length)}) for window in embedded.windows)]
         case models.TextChanged() as changed:
             key["text_digest"] = bytes.fromhex(changed.text_digest)
             return [(_CLOSE_OTHER_TEXTS, key), (_CARRY_SCOPE, key)]

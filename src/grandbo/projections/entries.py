@@ -25,8 +25,12 @@ from grandbo.types import from_utc_text
 _ENTRY = sa.bindparam("entry_id", type_=sa.Uuid)
 _POSITION = sa.bindparam("at_position", type_=sa.BigInteger)
 
-_INSERT = sa.insert(entries).values(
-    {**{column.name: sa.bindparam(column.name) for column in entries.c}, "terms": TERMS}
+# What is selected, not VALUES: a replay selects the same from many rows.
+INSERT = sa.insert(entries).from_select(
+    [column.name for column in entries.c],
+    sa.select(
+        *(TERMS if column is entries.c.terms else sa.bindparam(column.name, type_=column.type) for column in entries.c)
+    ),
 )
 
 _Time = sa.DateTime(timezone=True)
@@ -88,7 +92,7 @@ _CLOSE_REVISION = (
     .values(to_position=_POSITION)
 )
 
-_SNAPSHOT = sa.insert(revisions).from_select(
+SNAPSHOT = sa.insert(revisions).from_select(
     ["tenant_id", "entry_id", "revision", "from_position", "event_type", "principal", *STATE_COLUMNS],
     sa.select(
         entries.c.tenant_id,
@@ -106,7 +110,7 @@ def project(event: RecordedEvent) -> list[Step]:
     """Change the entry and open its next revision."""
     data = event.data
     if isinstance(data, models.EntryRecorded):
-        return [(_INSERT, _recorded_row(event, data)), snapshot(event)]
+        return [(INSERT, _recorded_row(event, data)), snapshot(event)]
     if isinstance(data, models.EntryCorroborated | models.EntryChanged):
         statement, values = _changed(event, data)
         params = {**_key(event), "to_revision": data.revision, "at": event.header.recorded_at, **values}
@@ -206,7 +210,7 @@ def snapshot(event: RecordedEvent) -> Step:
         "event_type": header.event_type,
         "principal": header.principal,
     }
-    return _SNAPSHOT, params
+    return SNAPSHOT, params
 
 
 def _recorded_row(event: RecordedEvent, recorded: models.EntryRecorded) -> dict[str, Any]:

@@ -15,17 +15,14 @@ from sqlalchemy.dialects import postgresql as pg
 from grandbo.events.erasures import EntryErased, EntryKept
 from grandbo.events.log import RecordedEvent
 from grandbo.events.subjects import SubjectErased
-from grandbo.projections.entries import applies_columns, snapshot
-from grandbo.projections.terms import TERMS, opened_terms, term_weights
+from grandbo.projections.entries import INSERT, applies_columns, snapshot
+from grandbo.projections.terms import opened_terms, term_weights
 from grandbo.storage.database import Step
 from grandbo.storage.tables import candidates, embeddings, entries, feedback, links, revisions, terms
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import from_utc_text
 
 _ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
-_INSERT = sa.insert(entries).values(
-    {**{column.name: sa.bindparam(column.name) for column in entries.c}, "terms": TERMS}
-)
 
 # By store, in the order in which they are counted and told.
 ERASING: dict[str, sa.Delete] = {
@@ -48,7 +45,7 @@ def project(event: RecordedEvent) -> list[Step]:
             params = {"tenant_id": event.header.tenant_id, "ids": list(erased.streams)}
             return [(statement, params) for statement in ERASING.values()]
         case EntryKept() as kept:
-            return [opened_terms(event, kept), (_INSERT, _kept_row(event, kept)), snapshot(event)]
+            return [opened_terms(event, kept), (INSERT, _kept_row(event, kept)), snapshot(event)]
         case _:
             return []
 

@@ -20,19 +20,19 @@ from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import MomentUnknown
 from grandbo.events.erasures import EntryErased
-from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_events, recorded_event
+from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_rows, recorded_event
 from grandbo.events.sealing import Keys
 from grandbo.events.subjects import SubjectErased
 from grandbo.projections import erasures
 from grandbo.projections.embeddings import SCOPE
+from grandbo.projections.folding import folded
 from grandbo.projections.redactions import as_left, what_is_left
-from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.subject_keys import open_keys
 from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA, embeddings, events
 from grandbo.storage.tenancy import TENANT, of_tenant
 
-BATCH = 100
+BATCH = 1_000
 SHOWN_DIFFERENCES = 20
 
 # These are in every digest. A table that came later counts once it holds a row, so that the digest of a log that has
@@ -183,8 +183,9 @@ def _replay(
 ) -> int:
     count = 0
     left = what_is_left(log, tenant_id, keys)
-    for batch in _batches(read_events(log, tenant_id, until=until, keys=keys), BATCH):
-        target.batch(steps_for(as_left(event, left) for event in batch))
+    for batch in _batches(read_rows(log, tenant_id, until=until), BATCH):
+        # Read only when its turn comes, so that the server works on one event while the next is still being read.
+        target.batch(folded(as_left(recorded_event(row, keys), left) for row in batch))
         count += len(batch)
         if progress:
             progress(count)

@@ -42,7 +42,7 @@ _posting = (
     .render_derived()
 )
 
-_INSERT = sa.insert(terms).from_select(
+INSERT = sa.insert(terms).from_select(
     ["tenant_id", "entry_id", "term", "from_position", "weight", "visibility"],
     sa.select(
         TENANT,
@@ -122,7 +122,7 @@ def _opened(key: dict[str, Any], text: Indexed) -> Step:
         "terms": " ".join(weights),
         "weights": " ".join(map(str, weights.values())),
     }
-    return _INSERT, params
+    return INSERT, params
 
 
 @lru_cache(maxsize=16)

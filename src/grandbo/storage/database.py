@@ -20,6 +20,7 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection, RawCursor, RawServerCursor, errors
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.array import ListBinaryDumper
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from grandbo.errors import (
@@ -32,7 +33,7 @@ from grandbo.errors import (
     TenantExists,
     Unavailable,
 )
-from grandbo.storage.compiling import Executable, compile_statement
+from grandbo.storage.compiling import Column, Executable, compile_statement
 from grandbo.storage.keyring import OpenedKeys
 from grandbo.storage.tables import SCHEMA
 from grandbo.types import utc_text
@@ -40,6 +41,7 @@ from grandbo.types import utc_text
 Role = Literal["writer", "reader", "projector", "auditor", "notary", "keyholder"]
 Row = DictRow
 Step = tuple[Executable, Mapping[str, Any]]
+
 
 # A tier or a status is printed into SET LOCAL, which takes no bind parameters; the grammar leaves nothing to quote.
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
@@ -160,7 +162,8 @@ class Transaction:
     def _send(self, statement: Executable, params: Mapping[str, Any]) -> psycopg.Cursor[Row]:
         compiled = compile_statement(statement, self._schema)
         # Binary: ids and times of an answer take a third less to read than their text.
-        return self._conn.execute(compiled.sql, compiled.bind(params), binary=True)
+        prepare = False if compiled.of_many else None
+        return self._conn.execute(compiled.sql, compiled.bind(params), prepare=prepare, binary=True)
 
 
 class Positions:
@@ -312,6 +315,7 @@ def _configure(conn: Connection[Row]) -> None:
     if _is_pooled(conn):
         # The next transaction may run on another server process, which knows nothing of what this one prepared.
         conn.prepare_threshold = None
+    conn.adapters.register_dumper(Column, ListBinaryDumper)
     try:
         register_vector(conn)
     except psycopg.ProgrammingError as error:
