@@ -67,6 +67,26 @@ class TestReplay:
         assert 0 == done.returncode, done.stderr
         assert {"ok": True, "digest": here.digest, "position": here.position} == json.loads(done.stdout)
 
+    def test_what_is_written_together_is_what_was_written_one_by_one(self, memory: TenantMemory) -> None:
+        """Quotes, backslashes, braces, the word NULL, other scripts, empty lists and missing values stay."""
+        for text in ('"', "\\", "{a,b}", "NULL", "\\x41", "Zoë 🔥", "a, b"):
+            evidence = [{"type": "log", "uri": "https://logs.example.com/1", "label": f"label {text}"}]
+            said = {
+                "title": f"Lease renewal failed {text}",
+                "body": f"It said {text} and stopped.",
+                "evidence": evidence,
+            }
+            memory.record_finding(make_finding(**said, tags=[text, f"{text}{text}"]))
+            memory.record_finding(
+                make_finding(**said, tags=[], occurred_at=..., applicability=["kafka >=3,<4", "redis"])
+            )
+        memory.record_finding(make_finding(body="The broker restarted and renewals timed out. " * 200))
+        memory.embed()
+
+        assert memory.check_rebuild().ok
+        memory.rebuild()
+        assert memory.check_rebuild().ok
+
     def test_a_damaged_projection_is_named_and_repaired(self, memory: TenantMemory, database: TestDatabase) -> None:
         """A row changed behind the log's back is found with its key; a rebuild puts it right."""
         _fill(memory)

@@ -1,10 +1,10 @@
 """
 Folding: in a replay, what one event after another would do, done by few statements of many rows.
 
-Events of different streams change different rows, so their order among themselves does not matter; that of the steps of
-one event does. So the first steps of all events of a stretch come first, then the second ones, and of those that are
-the same statement one is made, which takes its rows from arrays. It says what the projector's statement says, word for
-word: each parameter is a column of what is given.
+Events of different streams change different rows, so their order among themselves does not matter; within a stream it
+does. So the first steps of all streams of a stretch come first, then the second ones, and of those that are the same
+statement one is made, which takes its rows from arrays. It says what the projector's statement says, word for word:
+each parameter is a column of what is given.
 """
 
 from __future__ import annotations
@@ -30,38 +30,40 @@ from grandbo.storage.compiling import ColumnOf, Executable
 from grandbo.storage.database import Step
 from grandbo.storage.tenancy import TENANT
 
-# A statement of more rows is not faster, and leaves the server less to do while the next one is made.
-MOST_EVENTS = 100
+# Statements of more events are hardly faster, and leave the server less to do while the next ones are made.
+MOST_EVENTS = 250
+# Fewer rows are faster one by one: a statement of many is planned each time.
+FEWEST_ROWS = 6
 
 # What nearly all of a log makes. The rest goes as it is.
 _FOLDED = frozenset({terms.INSERT, entries.INSERT, entries.SNAPSHOT, embeddings.CLOSE, embeddings.INSERT})
 # These change rows of other streams than their own.
-_REACHING = (EntryErased, SubjectErased)
+REACHING = (EntryErased, SubjectErased)
 
 
 def folded(events: Iterable[RecordedEvent]) -> Iterator[Step]:
     """Statements that do together what the steps of the events do one by one, made when asked for."""
     for stretch in _stretches(events):
-        for layer in zip_longest(*[list(steps_for([event])) for event in stretch]):
+        of_stream: dict[UUID, list[Step]] = {}
+        for event in stretch:
+            of_stream.setdefault(event.header.stream_id, []).extend(steps_for([event]))
+        for layer in zip_longest(*of_stream.values()):
             yield from _folded_layer(step for step in layer if step is not None)
 
 
 def _stretches(events: Iterable[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
-    """The events in order, cut where one is of a stream that the stretch has already, or reaches beyond its own."""
+    """The events in order, so many at a time; one that reaches beyond its own stream is alone."""
     stretch: list[RecordedEvent] = []
-    streams: set[UUID] = set()
     for event in events:
-        stream, reaches = event.header.stream_id, isinstance(event.data, _REACHING)
-        if stretch and (reaches or stream in streams or len(stretch) == MOST_EVENTS):
+        reaches = isinstance(event.data, REACHING)
+        if reaches or len(stretch) == MOST_EVENTS:
             yield stretch
-            stretch, streams = [], set()
+            stretch = []
         stretch.append(event)
-        streams.add(stream)
         if reaches:
             yield stretch
-            stretch, streams = [], set()
-    if stretch:
-        yield stretch
+            stretch = []
+    yield stretch
 
 
 def _folded_layer(layer: Iterable[Step]) -> Iterator[Step]:
@@ -69,7 +71,7 @@ def _folded_layer(layer: Iterable[Step]) -> Iterator[Step]:
     for statement, params in layer:
         rows.setdefault(statement, []).append(params)
     for statement, given in rows.items():
-        if statement in _FOLDED and len(given) > 1:
+        if statement in _FOLDED and len(given) >= FEWEST_ROWS:
             yield _of_many(statement).step(given)
         else:
             yield from ((statement, params) for params in given)

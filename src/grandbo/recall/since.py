@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from grandbo.events.erasures import EntryErased, EntryRedacted
-from grandbo.events.subjects import SubjectErased
+from grandbo.events.erasures import EntryRedacted
+from grandbo.projections.folding import REACHING
 from grandbo.recall.scope import Shape, in_scope, visible
 from grandbo.recall.view import ONE_BY_ONE, held_at
 from grandbo.storage.database import Transaction
@@ -26,7 +26,7 @@ from grandbo.storage.vectors import stands_by_key
 
 # To look at so many entries takes about as long as to count some ten thousand.
 MOST_EVENTS = 500
-ERASING = (EntryErased.EVENT_TYPE, EntryRedacted.EVENT_TYPE, SubjectErased.EVENT_TYPE)
+ERASING = tuple(model.EVENT_TYPE for model in (*REACHING, EntryRedacted))
 
 _SINCE = sa.bindparam("since", type_=sa.BigInteger)
 _INSTANT = sa.bindparam("instant", type_=sa.DateTime(timezone=True))
