@@ -25,14 +25,15 @@ from grandbo.events.sealing import Keys
 from grandbo.events.subjects import SubjectErased
 from grandbo.projections import erasures
 from grandbo.projections.embeddings import SCOPE
-from grandbo.projections.folding import folded
+from grandbo.projections.gathering import gathered
 from grandbo.projections.redactions import as_left, what_is_left
 from grandbo.storage.database import Database, Row, Transaction
 from grandbo.storage.subject_keys import open_keys
 from grandbo.storage.tables import PROJECTIONS, SCRATCH_SCHEMA, embeddings, events
 from grandbo.storage.tenancy import TENANT, of_tenant
 
-BATCH = 1_000
+# Events in one round trip. More are hardly faster, and their vectors are all held at once.
+BATCH = 500
 SHOWN_DIFFERENCES = 20
 
 # These are in every digest. A table that came later counts once it holds a row, so that the digest of a log that has
@@ -176,8 +177,8 @@ def _replay(
     count = 0
     left = what_is_left(log, tenant_id, keys)
     for batch in _batches(read_rows(log, tenant_id, until=until), BATCH):
-        # Read only when its turn comes, so that the server works on one event while the next is still being read.
-        target.batch(folded(as_left(recorded_event(row, keys), left) for row in batch))
+        # Each is read when its turn comes: the server works on those before it meanwhile.
+        target.batch(gathered(as_left(recorded_event(row, keys), left) for row in batch))
         count += len(batch)
         if progress:
             progress(count)

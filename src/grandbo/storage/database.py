@@ -42,7 +42,6 @@ Role = Literal["writer", "reader", "projector", "auditor", "notary", "keyholder"
 Row = DictRow
 Step = tuple[Executable, Mapping[str, Any]]
 
-
 # A tier or a status is printed into SET LOCAL, which takes no bind parameters; the grammar leaves nothing to quote.
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 

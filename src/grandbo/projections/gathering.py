@@ -1,5 +1,5 @@
 """
-Folding: in a replay, what one event after another would do, done by few statements of many rows.
+Gathering: in a replay, what one event after another would do, done by few statements of many rows.
 
 Events of different streams change different rows, so their order among themselves does not matter; within a stream it
 does. So the first steps of all streams of a stretch come first, then the second ones, and of those that are the same
@@ -36,19 +36,19 @@ MOST_EVENTS = 250
 FEWEST_ROWS = 6
 
 # What nearly all of a log makes. The rest goes as it is.
-_FOLDED = frozenset({terms.INSERT, entries.INSERT, entries.SNAPSHOT, embeddings.CLOSE, embeddings.INSERT})
+_GATHERED = frozenset({terms.INSERT, entries.INSERT, entries.SNAPSHOT, embeddings.CLOSE, embeddings.INSERT})
 # These change rows of other streams than their own.
 REACHING = (EntryErased, SubjectErased)
 
 
-def folded(events: Iterable[RecordedEvent]) -> Iterator[Step]:
+def gathered(events: Iterable[RecordedEvent]) -> Iterator[Step]:
     """Statements that do together what the steps of the events do one by one, made when asked for."""
     for stretch in _stretches(events):
         of_stream: dict[UUID, list[Step]] = {}
         for event in stretch:
             of_stream.setdefault(event.header.stream_id, []).extend(steps_for([event]))
         for layer in zip_longest(*of_stream.values()):
-            yield from _folded_layer(step for step in layer if step is not None)
+            yield from _gathered_layer(step for step in layer if step is not None)
 
 
 def _stretches(events: Iterable[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
@@ -66,12 +66,12 @@ def _stretches(events: Iterable[RecordedEvent]) -> Iterator[list[RecordedEvent]]
     yield stretch
 
 
-def _folded_layer(layer: Iterable[Step]) -> Iterator[Step]:
+def _gathered_layer(layer: Iterable[Step]) -> Iterator[Step]:
     rows: dict[Executable, list[Mapping[str, Any]]] = {}
     for statement, params in layer:
         rows.setdefault(statement, []).append(params)
     for statement, given in rows.items():
-        if statement in _FOLDED and len(given) >= FEWEST_ROWS:
+        if statement in _GATHERED and len(given) >= FEWEST_ROWS:
             yield _of_many(statement).step(given)
         else:
             yield from ((statement, params) for params in given)

@@ -1,4 +1,4 @@
-"""Folding: what may be done together is, and what came after something still does."""
+"""Gathering: what may be done together is, and what came after something still does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from grandbo.events.log import RecordedEvent
-from grandbo.projections.folding import FEWEST_ROWS, MOST_EVENTS, folded
+from grandbo.projections.gathering import FEWEST_ROWS, MOST_EVENTS, gathered
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Step
 from tests.support.events import golden_event
@@ -27,7 +27,7 @@ def _recorded(*streams: int) -> list[RecordedEvent]:
 def _said(events: list[RecordedEvent]) -> list[tuple[str, Any]]:
     """Of each statement the table, and the entries that its rows are of."""
     said = []
-    for statement, params in folded(events):
+    for statement, params in gathered(events):
         entries = params.get("entry_id", params.get("ids"))
         rows = entries if isinstance(entries, list) else [entries]
         table = cast(sa.Insert, statement).table
@@ -40,7 +40,7 @@ def _key(step: Step) -> tuple[str, str]:
     return str(statement), str(params)
 
 
-class TestFolding:
+class TestGathering:
     def test_events_of_different_streams_are_done_together_step_by_step(self) -> None:
         """One statement for the first steps of all, one for the second ones, in the order that a single event has."""
         assert [("terms", MANY), ("entries", MANY), ("revisions", MANY)] == _said(_recorded(*MANY))
@@ -58,13 +58,13 @@ class TestFolding:
         first, last = _recorded(11, 12)
         alone = golden_event(erasure, "full", position=9, stream=13)
 
-        assert [*steps_for([first]), *steps_for([alone]), *steps_for([last])] == list(folded([first, alone, last]))
+        assert [*steps_for([first]), *steps_for([alone]), *steps_for([last])] == list(gathered([first, alone, last]))
 
     def test_a_few_events_are_done_one_by_one(self) -> None:
-        """Where there is little to fold, the statements are the projectors' own."""
+        """Where there is little to gather, the statements are the projectors' own."""
         few = _recorded(*MANY[1:])
 
-        assert sorted(map(_key, steps_for(few))) == sorted(map(_key, folded(few)))
+        assert sorted(map(_key, steps_for(few))) == sorted(map(_key, gathered(few)))
 
     def test_no_statement_grows_without_bounds(self) -> None:
         """Of very many events each statement has so many and no more."""
