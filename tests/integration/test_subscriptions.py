@@ -368,10 +368,11 @@ class TestAtOnce:
 
     def test_what_is_written_goes_out_by_itself(self, memory: TenantMemory, receiver: Receiver) -> None:
         """The process that wrote it is woken; a slow receiver of another subscription holds nothing up."""
-        slow, arrived = threading.Event(), threading.Event()
+        begun, slow, arrived = threading.Event(), threading.Event(), threading.Event()
 
         def answer(item: Received) -> int:
             if item.path == "/slow":
+                begun.set()
                 slow.wait(10)
             else:
                 arrived.set()
@@ -387,6 +388,7 @@ class TestAtOnce:
             record(memory)
             deliverer.wake()
             assert arrived.wait(10)
+            assert begun.wait(10)
         finally:
             slow.set()
             deliverer.stop()

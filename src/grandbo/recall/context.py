@@ -15,9 +15,11 @@ from grandbo.recall.answer import Answer, Match
 from grandbo.recall.block import ContextBlock, Texts, render_block
 from grandbo.recall.query import refuse_behind
 from grandbo.recall.scope import visible
+from grandbo.recall.view import ONE_BY_ONE
 from grandbo.storage.database import Database, Row
 from grandbo.storage.readers import Readers
 from grandbo.storage.tables import revisions
+from grandbo.storage.vectors import stands_by_key
 from grandbo.types import Principal
 
 _now = revisions.alias("now")
@@ -28,12 +30,22 @@ _cited = (
     .table_valued(sa.column("entry_id", sa.Uuid), sa.column("revision", sa.Integer), name="cited")
     .render_derived()
 )
-# A revision is shown while its entry stands in the caller's tiers, as it did itself.
-_TEXTS: sa.Select[Any] = (
+# Each is looked up by its key: else the server may read the tenant's whole present for them, hidden entries too.
+_cited_state = (
     sa.select(revisions.c.entry_id, revisions.c.revision, revisions.c.title, revisions.c.summary, revisions.c.body)
-    .join(_cited, sa.and_(_cited.c.entry_id == revisions.c.entry_id, _cited.c.revision == revisions.c.revision))
-    .join(_now, _now.c.entry_id == revisions.c.entry_id)
-    .where(visible(revisions), visible(_now), _now.c.to_position.is_(None))
+    .where(visible(revisions), revisions.c.entry_id == _cited.c.entry_id, revisions.c.revision == _cited.c.revision)
+    .offset(ONE_BY_ONE)
+    .lateral("state")
+)
+# A revision is shown while its entry stands in the caller's tiers, as it did itself.
+_stands = (
+    sa.select(sa.literal_column("1").label("stands"))
+    .where(visible(_now), stands_by_key(_now), _now.c.entry_id == _cited.c.entry_id)
+    .offset(ONE_BY_ONE)
+    .lateral("stands")
+)
+_TEXTS: sa.Select[Any] = sa.select(_cited_state).select_from(
+    _cited.join(_cited_state, sa.true()).join(_stands, sa.true())
 )
 
 

@@ -61,10 +61,10 @@ def signature_of(vector: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 def stands_by_key(table: sa.FromClause) -> sa.ColumnElement[bool]:
     """
-    Whether a vector stands, where it is looked up by its space and entry.
+    Whether a vector, or a revision, stands, where it is looked up by its key.
 
     In words from which the server cannot tell that the index of what stands would do. Before it has statistics it takes
-    that one as soon as the key, and reads all of the space in it for each entry.
+    that one as soon as the key, and reads all that stands in it for each entry.
     """
     none: sa.ColumnElement[int] = sa.literal_column("0")
     return sa.func.coalesce(table.c.to_position, none) == none
