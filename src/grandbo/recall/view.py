@@ -49,7 +49,7 @@ def held(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def held_by_key(view: View, table: sa.FromClause) -> sa.ColumnElement[bool]:
-    """The same where a vector is looked up by its space and entry."""
+    """The same where a vector, or a revision, is looked up by its key."""
     return stands_by_key(table) if view is View.LIVE else held(view, table)
 
 
@@ -172,7 +172,7 @@ def _other_side(view: View, table: sa.FromClause) -> sa.ColumnElement[Any]:
     other = revisions.alias("other")
     is_seen = sa.exists(
         sa.select(sa.literal_column("1")).where(
-            visible(other), held(view, other), other.c.entry_id == table.c.disputed_with
+            visible(other), held_by_key(view, other), other.c.entry_id == table.c.disputed_with
         )
     )
     # Asked in this order: of what is in no dispute, and that is nearly all, nothing is looked up.
