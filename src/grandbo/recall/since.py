@@ -74,9 +74,9 @@ def upcoming(table: sa.FromClause) -> sa.ColumnElement[Any]:
 
 @lru_cache(maxsize=64)
 def _change_query(shape: Shape) -> sa.Select[Any]:
-    went_on = sa.and_(of_tenant(events), events.c.position > _SINCE)
-    # Printed: the server then knows that they are few.
+    # Printed, and bound on both sides: whatever the position, the server then takes them for few.
     few: sa.ColumnElement[int] = sa.literal_column(str(MOST_EVENTS))
+    went_on = sa.and_(of_tenant(events), events.c.position > _SINCE, events.c.position <= _SINCE + few)
     changed = sa.select(events.c.stream_id.label("entry_id")).where(went_on).distinct().limit(few).cte("changed")
     erasing = sa.bindparam("erasing", type_=pg.ARRAY(sa.Text))
     erased = sa.exists(sa.select(sa.literal_column("1")).where(went_on, events.c.event_type == sa.any_(erasing)))
