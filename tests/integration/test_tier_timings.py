@@ -66,25 +66,41 @@ WHERE schemaname = 'grandbo' AND relname NOT LIKE 'org_memory_receipt%'
 _OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
-@pytest.fixture(scope="module")
-def clone(server: TestServer) -> Iterator[TestDatabase]:
-    """A database of two tenants, one of which hides 500 entries; the server has looked at its tables, as it does."""
+# Soon after an import a server has looked at its tables, and later it has vacuumed them. It reads otherwise then.
+STATES = {
+    "analysed": "ANALYZE",
+    "vacuumed": "VACUUM ANALYZE",
+}
+_BY_ITSELF = """
+DO $$ DECLARE stored regclass; BEGIN
+  FOR stored IN SELECT oid FROM pg_class WHERE relnamespace = 'grandbo'::regnamespace AND relkind = 'r' LOOP
+    EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', stored);
+  END LOOP;
+END $$
+"""
+
+
+@pytest.fixture(scope="module", params=list(STATES.values()), ids=list(STATES))
+def clone(server: TestServer, request: pytest.FixtureRequest) -> Iterator[TestDatabase]:
+    """A database of two tenants, one of which hides 500 entries, in a state of its tables that stays as it is."""
     with server.clone() as made:
+        with made.as_admin() as conn:
+            conn.execute(_BY_ITSELF)
         with Grandbo.open(settings=made.settings(), embedder=words_embedder()) as grandbo:
             for tenant, hidden in (("beside", 500), ("alone", 0)):
                 grandbo.create_tenant(tenant)
                 memory = _reader(grandbo, tenant)
-                for number in range(20):
-                    memory.record_finding(make_finding(title=f"The {WORDS}, number {number}", namespace="shop"))
+                told = [make_finding(title=f"The {WORDS}, number {number}", namespace="shop") for number in range(20)]
+                one, other = [memory.record_finding(each).acknowledgement.entry_id for each in told][:2]
                 above = grandbo.tenant(tenant, principal="human:head")
+                above.dispute(one, other=other, reason="They cannot both be so.")
                 for number in range(hidden):
                     above.record_finding(make_finding(title=f"Hidden: {WORDS}, {number}", visibility="admin"))
                 for number in range(hidden // 4):
                     above.propose(make_finding(title=f"Hidden, to be judged: {number}", visibility="admin"))
                 above.embed()
         with made.as_admin() as conn:
-            # All that the server would do by itself, some time between two of these tests.
-            conn.execute("VACUUM ANALYZE")
+            conn.execute(request.param)
         yield made
 
 
