@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from grandbo.events.erasures import EntryRedacted
 from grandbo.events.log import RecordedEvent
 from grandbo.events.registry import EVENT_TYPES
-from grandbo.projections.gathering import REACHING
+from grandbo.projections.erasures import REACHING
 from grandbo.projections.runner import PROJECTORS
 from grandbo.storage.tables import policies
 from tests.support.events import FORMS, golden_event

@@ -52,7 +52,13 @@ def _checks(call: Call, settings: Settings) -> Iterator[Check]:
     try:
         with inspection.reachable_conninfo(settings) as conninfo:
             facts = inspection.inspect_server(conninfo)
-            for check in (checks.check_server, checks.check_login, checks.check_schema, checks.check_clock):
+            for check in (
+                checks.check_server,
+                checks.check_vacuum,
+                checks.check_login,
+                checks.check_schema,
+                checks.check_clock,
+            ):
                 yield from check(facts)
             with call.open(settings) as grandbo:
                 yield from checks.check_embedder(grandbo)

@@ -36,6 +36,7 @@ from grandbo.memory.forgetting import take_out
 from grandbo.memory.redacting import made_revision
 from grandbo.memory.subjects import SUBJECT
 from grandbo.memory.traces import remove_revision_traces, remove_traces
+from grandbo.projections.erasures import is_reaching
 from grandbo.projections.redactions import entry_stream, remake_entry
 from grandbo.projections.runner import append
 from grandbo.storage.database import Database, Role, Row, Transaction
@@ -48,8 +49,7 @@ RESTORER = Principal("system", derived_id("system", "restore-check"), "restore-c
 
 State = Literal["applied", "readable_again", "missing"]
 
-_is_erasure = sa.or_(events.c.event_type == EntryErased.EVENT_TYPE, events.c.event_type == SubjectErased.EVENT_TYPE)
-_ERASED = sa.select(events.c.position, events.c.hash, events.c.command_id).where(of_tenant(events), _is_erasure)
+_ERASED = sa.select(events.c.position, events.c.hash, events.c.command_id).where(of_tenant(events), is_reaching)
 _KEYED = sa.select(subject_keys.c.subject_id).where(
     of_tenant(subject_keys), subject_keys.c.subject_id == sa.any_(sa.bindparam("subjects", type_=pg.ARRAY(sa.Uuid)))
 )
@@ -65,7 +65,7 @@ _READABLE = (
     .where(
         of_tenant(events),
         events.c.stream_id == sa.any_(sa.bindparam("streams", type_=pg.ARRAY(sa.Uuid))),
-        sa.not_(_is_erasure),
+        sa.not_(is_reaching),
         events.c.body.is_not(None),
     )
     .group_by(events.c.stream_id)

@@ -18,9 +18,13 @@ from grandbo.events.subjects import SubjectErased
 from grandbo.projections.entries import INSERT, applies_columns, snapshot
 from grandbo.projections.terms import opened_terms, term_weights
 from grandbo.storage.database import Step
-from grandbo.storage.tables import candidates, embeddings, entries, feedback, links, revisions, terms
+from grandbo.storage.tables import candidates, embeddings, entries, events, feedback, links, revisions, terms
 from grandbo.storage.tenancy import of_tenant
 from grandbo.types import from_utc_text
+
+# These take out rows of other streams than their own.
+REACHING = (EntryErased, SubjectErased)
+is_reaching = sa.or_(*(events.c.event_type == model.EVENT_TYPE for model in REACHING))
 
 _ids = sa.any_(sa.bindparam("ids", type_=pg.ARRAY(sa.Uuid)))
 

@@ -21,10 +21,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 from sqlalchemy.sql import visitors
 
-from grandbo.events.erasures import EntryErased
 from grandbo.events.log import RecordedEvent
-from grandbo.events.subjects import SubjectErased
 from grandbo.projections import embeddings, entries, terms
+from grandbo.projections.erasures import REACHING
 from grandbo.projections.runner import steps_for
 from grandbo.storage.compiling import ColumnOf, Executable
 from grandbo.storage.database import Step
@@ -37,8 +36,6 @@ FEWEST_ROWS = 6
 
 # What nearly all of a log makes. The rest goes as it is.
 _GATHERED = frozenset({terms.INSERT, entries.INSERT, entries.SNAPSHOT, embeddings.CLOSE, embeddings.INSERT})
-# These change rows of other streams than their own.
-REACHING = (EntryErased, SubjectErased)
 
 
 def gathered(events: Iterable[RecordedEvent]) -> Iterator[Step]:

@@ -19,10 +19,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.errors import MomentUnknown
-from grandbo.events.erasures import EntryErased
 from grandbo.events.log import LAST_POSITION, LOCK_HEAD, READ_HEAD, head_of, read_rows, recorded_event
 from grandbo.events.sealing import Keys
-from grandbo.events.subjects import SubjectErased
 from grandbo.projections import erasures
 from grandbo.projections.embeddings import SCOPE
 from grandbo.projections.gathering import gathered
@@ -51,7 +49,7 @@ _FOLLOWING: dict[sa.Table, tuple[str, ...]] = {embeddings: ("signature",)}
 _ERASED_SINCE = sa.select(events).where(
     of_tenant(events),
     events.c.position > sa.bindparam("position", type_=sa.BigInteger),
-    sa.or_(events.c.event_type == EntryErased.EVENT_TYPE, events.c.event_type == SubjectErased.EVENT_TYPE),
+    erasures.is_reaching,
 )
 
 Progress = Callable[[int], None]

@@ -19,7 +19,7 @@ from grandbo.events.log import RecordedEvent, recorded_event
 from grandbo.events.parts import EventBody
 from grandbo.events.registry import parse_body
 from grandbo.events.sealing import Keys
-from grandbo.events.subjects import SubjectErased
+from grandbo.projections.erasures import REACHING, is_reaching
 from grandbo.projections.runner import steps_for
 from grandbo.storage.database import Transaction
 from grandbo.storage.tables import embeddings, entries, events, links, revisions, terms
@@ -53,8 +53,7 @@ _ITS_ROWS = (
     sa.delete(links).where(of_tenant(links), links.c.from_entry == _entry),
 )
 
-_erases_streams = sa.or_(*(events.c.event_type == model.EVENT_TYPE for model in (EntryErased, SubjectErased)))
-_ERASURES = sa.select(events).where(of_tenant(events), _erases_streams).order_by(events.c.position)
+_ERASURES = sa.select(events).where(of_tenant(events), is_reaching).order_by(events.c.position)
 _gone = sa.func.unnest(
     sa.bindparam("gone", type_=pg.ARRAY(sa.Uuid)), sa.bindparam("since", type_=pg.ARRAY(sa.BigInteger))
 )
@@ -114,7 +113,7 @@ def remake_entry(
 
 
 def _streams(event: RecordedEvent) -> tuple[str, ...]:
-    return event.data.streams if isinstance(event.data, EntryErased | SubjectErased) else ()
+    return event.data.streams if isinstance(event.data, REACHING) else ()
 
 
 def _erases(event: RecordedEvent, entry_id: UUID) -> bool:

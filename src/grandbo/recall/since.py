@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from grandbo.events.erasures import EntryRedacted
-from grandbo.projections.gathering import REACHING
+from grandbo.projections.erasures import REACHING
 from grandbo.recall.scope import Shape, in_scope, visible
 from grandbo.recall.view import ONE_BY_ONE, held_at
 from grandbo.storage.database import Transaction
